@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Float64
 
 from attnviz.arguments import typed
-from attnviz.errors import enough_memory, failures_of
+from attnviz.errors import SelectionError, enough_memory, failures_of
 from attnviz.maths.attribution import rollout
 from attnviz.maths.context_mixing import as_shares, closeness, mixed_vectors
 from attnviz.maths.directions import cosine_changes
@@ -32,6 +32,7 @@ from attnviz.model.structure import LayerRun, OutputMap
 from attnviz.model.trace import Trace
 from attnviz.model.variants import most_rows
 from attnviz.records import (
+    MIXINGS,
     AttentionPattern,
     Axis,
     Kind,
@@ -48,6 +49,8 @@ from attnviz.records.table import Table, entry_names
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+MOST_MIXED = 512
+"""Tokens of the longest text whose matrices are shown: value zeroing takes the time of as many runs of the layer."""
 TOLERANCE = 1e-5
 """Largest gap of a layer, as a share of the length of the vector: float32 passes round each vector by about 1e-6 of its length."""
 
@@ -62,6 +65,8 @@ class ContextMixing(Result):
     method: Mixing
     kind: Kind
     tokens: Tokens
+    layers: tuple[int, ...]
+    """The layers of `matrices`, in their order."""
     matrices: Float[np.ndarray, "layer query key"]
     allowed: Bool[np.ndarray, "layer query key"]
     """True where a head of the layer lets the query see the key."""
@@ -78,7 +83,16 @@ class ContextMixing(Result):
 
     @property
     def rollout(self) -> Float[np.ndarray, "query key"]:
-        """How much of each token of the text each token holds after all layers."""
+        """How much of each token of the text each token holds after all layers.
+
+        Raises:
+            SelectionError: a layer is missing.
+        """
+        if self.layers != tuple(range(len(self.layers))):
+            asked = ", ".join(map(str, self.layers))
+            raise SelectionError(
+                f"Rollout was asked for; it multiplies the matrices of all layers, and there are those of {asked}. Compute all layers."
+            )
         return rollout(self.matrices, residual=0.0)
 
     def pattern(self, layer: int | None = None) -> AttentionPattern:
@@ -88,19 +102,22 @@ class ContextMixing(Result):
             layer: None for all layers together, `rollout`.
 
         Raises:
-            SelectionError: no such layer.
+            SelectionError: no such layer, or one that was not asked for.
         """
-        n_layer, n_token, _ = self.matrices.shape
         axis = Axis.of(self.tokens)
         if layer is None:
             numbers = self.rollout
             allowed = (numbers > 0) | self.allowed.any(axis=0)
         else:
-            check_index("layer", layer, n_layer, self.provenance.model)
-            numbers, allowed = self.matrices[layer], self.allowed[layer]
+            if layer not in self.layers:
+                raise SelectionError(
+                    f"Layer {layer} was asked for; there are the layers {', '.join(map(str, self.layers))}. Select one of those."
+                )
+            at = self.layers.index(layer)
+            numbers, allowed = self.matrices[at], self.allowed[at]
         return AttentionPattern(
             kind=self.kind,
-            layer=n_layer - 1 if layer is None else layer,
+            layer=self.layers[-1] if layer is None else layer,
             head=None,
             measure=self.method,
             scores=None,
@@ -108,7 +125,7 @@ class ContextMixing(Result):
             allowed=allowed,
             queries=axis,
             keys=axis,
-            hidden_weight=np.zeros(n_token, dtype=np.float32),
+            hidden_weight=np.zeros(len(axis), dtype=np.float32),
             provenance=self.provenance,
         )
 
@@ -116,14 +133,16 @@ class ContextMixing(Result):
         """A row for each cell of each layer."""
         names = entry_names(Axis.of(self.tokens))
         rows = [
-            [layer, names[query], names[key], self.matrices[layer, query, key]]
-            for layer, query, key in np.ndindex(self.matrices.shape)
+            [self.layers[at], names[query], names[key], self.matrices[at, query, key]]
+            for at, query, key in np.ndindex(self.matrices.shape)
         ]
         return ["layer", "query", "key", self.method], rows
 
 
 @typed
-def alti(model: Model, trace: Trace, *, progress: Progress | None = None) -> ContextMixing:
+def alti(
+    model: Model, trace: Trace, *, layers: Sequence[int] | None = None, progress: Progress | None = None
+) -> ContextMixing:
     """ALTI: how close each token's part of the stream after a layer's attention is to the whole.
 
     With y = N(x + N'(a)), where a is the output of W_O and N and N' are norms that not all families have, kept at the scale that
@@ -131,23 +150,41 @@ def alti(model: Model, trace: Trace, *, progress: Progress | None = None) -> Con
 
     Args:
         trace: of the text without interventions.
+        layers: whose matrices are computed; None for all.
         progress: called with the share that is done, 0 to 1, after each layer.
 
     Raises:
         OutOfMemoryError: the text is too long for the memory that is left.
-        SelectionError: a trace with interventions, or a model in another dtype than float32.
+        SelectionError: a trace with interventions, a model in another dtype than float32, or no such layer.
         UnsupportedArchitectureError: a model with an encoder and a decoder, or a family whose layers attnviz cannot take apart.
     """
     check_parts(model, trace, "The parts of the stream after each layer's attention were")
-    return alti_of(model, trace, record_whole_stream(model, trace), progress=progress)
+    return alti_of(model, trace, record_whole_stream(model, trace), layers=layers, progress=progress)
 
 
-def alti_of(model: Model, trace: Trace, stream: Stream, *, progress: Progress | None = None) -> ContextMixing:
+def available_mixings(model: Model, trace: Trace) -> tuple[Mixing, ...]:
+    """Those that this model has for this text."""
+    if trace.interventions or "cross" in trace.kinds or model.network.dtype != torch.float32:
+        return ()
+    is_apart = bool(model.structure.mlps) and trace.kinds[0] in model.output_maps
+    return MIXINGS if is_apart else ("value_zeroing",)
+
+
+def alti_of(
+    model: Model,
+    trace: Trace,
+    stream: Stream,
+    *,
+    layers: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> ContextMixing:
     """As `alti`, of a stream that was recorded at all tokens."""
-    matrices, gaps, entered = [], [0.0], stream.start
-    paths = layer_paths(stream)
+    matrices, gaps = [], [0.0]
+    asked = _asked(trace, stream.kind, layers)
+    paths = layer_paths(stream, max(asked) + 1)
     with enough_memory():
-        for layer, path in enumerate(paths):
+        for n_done, layer in enumerate(asked, start=1):
+            path, entered = paths[layer], stream.left[layer - 1] if layer else stream.start
             output_map = model.output_maps[stream.kind][layer]
             rows = []
             for some, parts in _parts(trace, stream.kind, layer, path, output_map, entered):
@@ -156,10 +193,21 @@ def alti_of(model: Model, trace: Trace, stream: Stream, *, progress: Progress | 
                 off = whole - parts.sum(axis=1) - _biases(path, output_map, some)
                 gaps.append(float((np.linalg.norm(off, axis=1) / np.linalg.norm(whole, axis=1)).max()))
             matrices.append(as_shares(np.concatenate(rows)))
-            entered = stream.left[layer]
             if progress is not None:
-                progress((layer + 1) / len(paths))
-    return _mixing("alti", trace, stream.kind, matrices, float(np.max(gaps)))
+                progress(n_done / len(asked))
+    return _mixing("alti", trace, stream.kind, asked, matrices, float(np.max(gaps)))
+
+
+def _asked(trace: Trace, kind: Kind, layers: Sequence[int] | None) -> tuple[int, ...]:
+    """The layers whose matrices are computed."""
+    n_layer = trace.n_layers(kind)
+    if layers is None:
+        return tuple(range(n_layer))
+    if not layers:
+        raise SelectionError(
+            "The matrices of no layer were asked for. Name a layer, or leave layers out for all."
+        )
+    return tuple(check_index("layer", layer, n_layer, trace.provenance.model) for layer in layers)
 
 
 def _parts(
@@ -194,26 +242,31 @@ def _biases(path: LayerPath, output_map: OutputMap, rows: slice) -> Float[np.nda
 
 
 @typed
-def value_zeroing(model: Model, trace: Trace, *, progress: Progress | None = None) -> ContextMixing:
+def value_zeroing(
+    model: Model, trace: Trace, *, layers: Sequence[int] | None = None, progress: Progress | None = None
+) -> ContextMixing:
     """Value zeroing: how much each token's vector after a layer turns when another token's values in it are 0, in all heads.
 
     Each layer runs alone, on what entered it in the model's own run, once for each token; the cell is 1 - cosine.
 
     Args:
         trace: of the text without interventions.
+        layers: whose matrices are computed; None for all.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
         CaptureError, ModelFailedError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
-        SelectionError: a trace with interventions.
+        SelectionError: a trace with interventions, or no such layer.
         UnsupportedArchitectureError: a model with an encoder and a decoder, which read two texts.
     """
     check_parts(model, trace, "The change of each token's state without another's value was")
     [kind] = trace.kinds
+    asked = _asked(trace, kind, layers)
     network = share_parameters(model.network)
     runs = layer_runs(model, network, trace, kind)
     matrices, gaps = [], [0.0]
-    for layer, run in enumerate(runs):
+    for n_done, layer in enumerate(asked):
+        run = runs[layer]
         d_value = trace.attention(layer, kind).value.shape[-1]
         nothing = np.zeros((1, d_value), dtype=np.float32)
         rows: list[list[Intervention]] = [
@@ -231,9 +284,9 @@ def value_zeroing(model: Model, trace: Trace, *, progress: Progress | None = Non
             off = np.linalg.norm(states[0] - run.left, axis=1) / np.linalg.norm(run.left, axis=1)
             gaps.append(float(off.max()))
             if progress is not None:
-                progress((layer + (start + len(some)) / len(rows)) / len(runs))
+                progress((n_done + (start + len(some)) / len(rows)) / len(asked))
         matrices.append(as_shares(numbers * _allowed(trace.attention(layer, kind))))
-    return _mixing("value_zeroing", trace, kind, matrices, float(np.max(gaps)))
+    return _mixing("value_zeroing", trace, kind, asked, matrices, float(np.max(gaps)))
 
 
 def _states(
@@ -252,14 +305,20 @@ def _states(
 
 
 def _mixing(
-    method: Mixing, trace: Trace, kind: Kind, matrices: list[np.ndarray], gap: float
+    method: Mixing,
+    trace: Trace,
+    kind: Kind,
+    layers: tuple[int, ...],
+    matrices: list[np.ndarray],
+    gap: float,
 ) -> ContextMixing:
     return ContextMixing(
         method=method,
         kind=kind,
         tokens=trace.tokens,
+        layers=layers,
         matrices=np.stack(matrices).astype(np.float32),
-        allowed=np.stack([_allowed(call) for call in trace.layers[kind]]),
+        allowed=np.stack([_allowed(trace.attention(layer, kind)) for layer in layers]),
         gap=gap,
         provenance=trace.provenance,
     )

@@ -3,7 +3,7 @@
 import math
 from base64 import b64encode
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 Shown = Literal["weights", "scores", "norms", "rollout"]
+CellMeasure = Literal[Shown, Mixing]
+"""What the cells of a matrix can hold, also what takes the model and not the trace alone."""
 Special = Literal["shown", "hidden", "renormalised"]
 
 MOST_CELLS_WITH_SCORES = 120_000
@@ -96,7 +98,11 @@ def _scale(palette: Theme, *, logarithmic: bool = False) -> list[tuple[float, st
     return weight_scale(palette, logarithmic=logarithmic)
 
 
-def measure_of(shown: Shown) -> Measure:
+@overload
+def measure_of(shown: Shown) -> Measure: ...
+@overload
+def measure_of(shown: CellMeasure) -> Measure | Mixing: ...
+def measure_of(shown: CellMeasure) -> Measure | Mixing:
     """The measure whose pattern is drawn; scores are drawn from the pattern of weights."""
     return "weights" if shown == "scores" else shown
 
@@ -105,7 +111,7 @@ def measure_of(shown: Shown) -> Measure:
 def draw_pattern(
     pattern: AttentionPattern,
     *,
-    show: Shown = "weights",
+    show: CellMeasure = "weights",
     colour: Colour = "linear",
     picked: tuple[int, int] | None = None,
     side: Literal["query", "key"] = "query",
@@ -254,7 +260,7 @@ MEASURE_NAMES: dict[Measure | Mixing, str] = {
 """The name of a cell's number, by measure."""
 
 
-def _values(pattern: AttentionPattern, show: Shown, largest: float | None) -> dict[str, Any]:
+def _values(pattern: AttentionPattern, show: CellMeasure, largest: float | None) -> dict[str, Any]:
     """Values of the cells, the ends of their colour scale, and their hover text; masked cells stay empty."""
     nothing = np.float32(np.nan)
     weights = np.where(pattern.allowed, pattern.weights, nothing)

@@ -47,6 +47,11 @@ Mixing = Literal["alti", "value_zeroing"]
 attention (Ferrando et al. 2022); ``value_zeroing``, how much the query's vector turns without the key's value (Mohebbi et al. 2023).
 See `attnviz.effects.context_mixing`."""
 
+MIXINGS: tuple[Mixing, ...] = get_args(Mixing)
+
+OF_LAYER: tuple[Measure | Mixing, ...] = ("rollout", *MIXINGS)
+"""Measures of all heads of a layer together, which have no number for a head."""
+
 
 class _Brief(reprlib.Repr):
     """A value in a few words: of an array its dtype and shape, of a record its name."""

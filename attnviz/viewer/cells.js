@@ -2,6 +2,17 @@
 // numbers of attnviz.records.AttentionPattern: sums are made in full and rounded to float32 once.
 
 const MASKED_CODE = 65535;
+const OF_LAYER = new Set(["rollout", "alti", "value_zeroing"]); // measures of all heads of a layer together, OF_LAYER of attnviz/records
+
+/** Whether a measure has one matrix for each layer. */
+export function isOfLayer(measure) {
+  return OF_LAYER.has(measure);
+}
+
+/** Whether a measure's numbers are shares of a row. */
+export function holdsShares(measure) {
+  return measure !== "scores" && measure !== "norms";
+}
 
 /** The number of each code, rounded to float32; NaN where the query may not see the key. As `_table` of codes.py. */
 export function numbersOfCodes({ lowest, highest, zero, power, root, low, ratio }) {
@@ -46,7 +57,7 @@ export class Stage {
 
   /** The pattern of a head on all single tokens; null where its numbers have not come. */
   whole({ layer, head }, measure) {
-    const name = `${measure} ${layer} ${measure === "rollout" ? "" : head}`;
+    const name = `${measure} ${layer} ${isOfLayer(measure) ? "" : head}`;
     if (!this.wholes.has(name)) {
       const weights = this.#weights({ layer, head }, measure);
       if (!weights) return null;
@@ -129,7 +140,7 @@ export class Stage {
   #pattern({ layer, head }, measure, weights) {
     const [queries, keys] = [this.queries.tokens, this.keys.tokens];
     return {
-      ...{ measure, kind: this.document.kind, layer, head: measure === "rollout" ? null : head },
+      ...{ measure, kind: this.document.kind, layer, head: isOfLayer(measure) ? null : head },
       ...{ queries, keys, weights, hidden: new Float64Array(queries.labels.length), isRenormalised: false },
     };
   }

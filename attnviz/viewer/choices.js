@@ -9,8 +9,8 @@ export const CHOICES = {
   "key": { "title": "Key", "help": "Selects the token that the query attends to; select the query by its token above." },
   "measure": {
     "title": "Cells",
-    "help": "Weights after the softmax; scores before it; norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, heads averaged.",
-    "names": { "weights": "Weights", "scores": "Scores", "norms": "Norm-based", "rollout": "Rollout" }
+    "help": "Weights after the softmax; scores before it; norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, heads averaged; ALTI and value zeroing: how much of each token the layer mixes into each, all heads together.",
+    "names": { "weights": "Weights", "scores": "Scores", "norms": "Norm-based", "rollout": "Rollout", "alti": "ALTI", "value_zeroing": "Value zeroing" }
   },
   "colour": {
     "title": "Colours",

@@ -14,13 +14,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 from msgspec import Struct
 
-from attnviz.figures.heatmap import Shown
+from attnviz.figures.heatmap import CellMeasure, Shown
 from attnviz.figures.numbers import counted
 from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, Theme, weight_scale
 from attnviz.maths import attribution
 from attnviz.model.head_attention import score_inputs
 from attnviz.model.words import has_words
-from attnviz.records import Axis, Kind, Tokens, resting_places
+from attnviz.records import OF_LAYER, AttentionPattern, Axis, Kind, Tokens, resting_places
 from attnviz.viewer.codes import coded
 from attnviz.viewer.tiles import Tiling, tiling
 
@@ -60,7 +60,7 @@ class Side(Struct, frozen=True, rename="camel"):
 class Cells(Struct, frozen=True, rename="camel"):
     """How bytes become numbers: see `attnviz.viewer.codes.Scale`."""
 
-    measure: Shown
+    measure: CellMeasure
     lowest: float
     highest: float
     zero: int
@@ -73,7 +73,7 @@ class Cells(Struct, frozen=True, rename="camel"):
     heads: Literal["all"] | tuple[Place, ...]
     """The heads that are there, in their order."""
     per_layer: bool = False
-    """Whether there is one matrix for all heads of a layer: rollout."""
+    """Whether there is one matrix for all heads of a layer: rollout, ALTI, value zeroing."""
 
 
 class Look(Struct, frozen=True, rename="camel"):
@@ -104,7 +104,7 @@ class StageData(Struct, frozen=True, rename="camel"):
     keys: Side | None
     """None where both are the same tokens."""
     cells: Cells
-    measures: tuple[Shown, ...]
+    measures: tuple[CellMeasure, ...]
     """What cells can hold."""
     tiling: Tiling | None
     """Of a long text, whose matrices come in tiles; None where `cells` hold them."""
@@ -219,10 +219,18 @@ def head_bytes(trace: "Trace", kind: Kind, layer: int, head: int, measure: Shown
     return _written(_head(trace, kind, layer, head, measure)[None], measure, ((layer, head),))
 
 
+def layer_bytes(pattern: AttentionPattern) -> tuple[Cells, bytes]:
+    """The cells of one layer in a measure that takes the model, `attnviz.records.MIXINGS`, which answers ``ask("head")``."""
+    numbers = np.where(pattern.allowed, pattern.weights, np.float32(np.nan))
+    return _written(numbers[None], pattern.measure, ((pattern.layer, 0),))
+
+
 def _written(
-    numbers: Float[np.ndarray, "head query key"], measure: Shown, heads: Literal["all"] | tuple[Place, ...]
+    numbers: Float[np.ndarray, "head query key"],
+    measure: CellMeasure,
+    heads: Literal["all"] | tuple[Place, ...],
 ) -> tuple[Cells, bytes]:
-    found = coded(numbers, is_share=measure in ("weights", "rollout"))
+    found = coded(numbers, is_share=measure not in ("scores", "norms"))
     scale = found.scale
     cells = Cells(
         measure=measure,
@@ -235,7 +243,7 @@ def _written(
         ratio=scale.ratio,
         error=found.error,
         heads=heads,
-        per_layer=measure == "rollout",
+        per_layer=measure in OF_LAYER,
     )
     return cells, found.codes.tobytes()
 

@@ -18,7 +18,7 @@ const [LEAST_LETTERS, MOST_LETTERS] = [13, 18]; // px
 const [FLOW_TOP, FLOW_END] = [26, 6]; // px above and below the rows
 const WIDEST_FLOW = 12; // px of a line
 const MOST_READ = 6;
-const ATTENDED = { weights: "attention weight", norms: "sum of all norm-based weights", rollout: "rollout" };
+const ATTENDED = { weights: "attention weight", norms: "sum of all norm-based weights", rollout: "rollout", alti: "ALTI", value_zeroing: "value zeroing" };
 
 /** The keys of each query that together hold a share of its row, strongest first, as `above_share` of attnviz/heads/flow.py: lines
  * {query, key, weight}, the weakest first; those of one row take precedence over all others. */

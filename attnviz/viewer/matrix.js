@@ -6,6 +6,7 @@ import { make, makeButton, makeLive } from "./html.js";
 import { measureIn, shortened, widthOf } from "./measure.js";
 import { numberText, percentText, shareText } from "./numbers.js";
 import { renew } from "./renew.js";
+import { holdsShares } from "./cells.js";
 import { amountText, isolated } from "./words.js";
 
 const LETTERS = 12; // px of all text
@@ -28,7 +29,7 @@ const CLOSER = 1.3; // a step of the zoom
 const [PROFILE, PROFILE_GAP] = [34, 5]; // px of the selected row and column along the edges of a long text's matrix, and beside them
 const NEAR_SIDE = 8; // px of a cell that one is brought to
 const SEEN_MS = 200; // without a move, after which what is in sight is told
-const MEASURES = { weights: "weight", scores: "score", norms: "norm-based weight", rollout: "rollout" };
+const MEASURES = { weights: "weight", scores: "score", norms: "norm-based weight", rollout: "rollout", alti: "ALTI", value_zeroing: "value zeroing" };
 const WALKS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -Infinity], End: [0, Infinity] };
 
 const within = (number, least, most) => Math.max(least, Math.min(most, number));
@@ -56,7 +57,7 @@ export function labelAt(label, position, most = 14) {
 /** A cell's number as it is written everywhere. */
 export function cellText(number, measure) {
   if (Number.isNaN(number)) return "masked";
-  return measure === "weights" || measure === "rollout" ? shareText(number) : numberText(number);
+  return holdsShares(measure) ? shareText(number) : numberText(number);
 }
 
 /** 256 colours of a scale, as red, green and blue. */
@@ -635,7 +636,7 @@ export class Matrix {
     const { at, shades, pixelAt } = this;
     const { pattern, look } = this.scene;
     const { colours } = look;
-    const isShare = pattern.isRenormalised || pattern.measure === "weights" || pattern.measure === "rollout";
+    const areShares = pattern.isRenormalised || holdsShares(pattern.measure);
     const words = this.barWords();
     const swatch = shades.isClipped ? 18 : 0;
     const beside = at.isBelow ? 0 : words.width + 14, below = at.high + at.profile;
@@ -643,7 +644,7 @@ export class Matrix {
     const x = Math.round(within(at.x, 12, Math.max(12, at.width - wide - swatch - beside - 4))), y = at.y + below + 7;
     const edgeOf = (part) => Math.round(x + (part * wide) / BAR_PARTS); // whole px: between others one would see the seams
     const tones = Array.from({ length: BAR_PARTS }, (_, number) => draw("rect", { x: edgeOf(number), y, width: edgeOf(number + 1) - edgeOf(number), height: 8, fill: `rgb(${channelsIn(pixelAt((number + 0.5) / BAR_PARTS))})` }));
-    const ticks = shades.isLogarithmic ? powerTicks(shades.lowest, shades.highest, isShare) : roundTicks(shades.lowest, shades.highest, Math.floor(wide / 42), isShare);
+    const ticks = shades.isLogarithmic ? powerTicks(shades.lowest, shades.highest, areShares) : roundTicks(shades.lowest, shades.highest, Math.floor(wide / 42), areShares);
     const marks = ticks.flatMap(({ number, text }) => {
       const across = (x + shades.share(number) * wide).toFixed(2);
       return [draw("line", { x1: across, x2: across, y1: y + 8, y2: y + 11, stroke: colours.quiet }), draw("text", { x: across, y: y + 22, "text-anchor": "middle" }, text)];

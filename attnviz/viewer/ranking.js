@@ -9,7 +9,7 @@ import { nameOf, rankedKeys } from "./words.js";
 import { cellText, labelAt } from "./matrix.js";
 
 const MOST_BARS = 8;
-const COUNTED = { weights: "weight", norms: "norm-based weight", rollout: "rollout" };
+const COUNTED = { weights: "weight", norms: "norm-based weight", rollout: "rollout", alti: "ALTI", value_zeroing: "value zeroing" };
 
 export class Ranking {
   constructor({ pick }) {

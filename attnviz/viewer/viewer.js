@@ -3,7 +3,7 @@
 
 import { make, makeButton, setColours } from "./html.js";
 import { Stage } from "./cells.js";
-import { findingWords, headlineWords, placeWords, strongestKey } from "./words.js";
+import { MIXED, findingWords, headlineWords, placeWords, strongestKey } from "./words.js";
 import { Band } from "./band.js";
 import { Flow } from "./flow.js";
 import { Heads } from "./heads.js";
@@ -110,6 +110,7 @@ export class Viewer {
 
   /** What the host says of the selection in words, exact and in full: `headline` and `notes`. */
   say(said) {
+    this.asked = null; // what was not there before may be by now
     this.said = { ...said, of: JSON.stringify(this.selection) };
     this.draw();
   }
@@ -258,7 +259,7 @@ export class Viewer {
       this.asking = setTimeout(() => stage === this.stage && stage.fetch(this.selection), ASK_MS);
       return;
     }
-    const isWhole = stage.document.cells.heads === "all";
+    const isWhole = stage.document.cells.heads === "all" && !(measure in MIXED); // which are made a layer at a time
     const asked = isWhole ? { measure } : { layer, head, measure };
     if (JSON.stringify(asked) === this.asked) return;
     this.asked = JSON.stringify(asked);

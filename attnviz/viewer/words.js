@@ -2,10 +2,11 @@
 // a key are given by their positions.
 
 import { numberText, shareText } from "./numbers.js";
-import { entryOf } from "./cells.js";
+import { entryOf, holdsShares } from "./cells.js";
 
 const NOTABLE = 2; // what a headline names has at least this multiple of the mean of the other keys
 const MOST_NAMED = 3;
+export const MIXED = { alti: "by ALTI", value_zeroing: "by value zeroing" };
 const ALMOST = 1e-9; // sums and means that differ by less are equal: the order of a sum decides nothing
 
 /** The key of a query that says most about the text; the first key if the query is not shown. */
@@ -79,6 +80,10 @@ export function findingWords(pattern, query, key) {
       ? `${among}${nameOf(keys, key)} has ${number} of the norm-based weights of ${here}`
       : `the norm-based weight from ${here} to ${there} is ${number}`;
     rest = `; ${ofShown}the largest, ${each}, ${several ? "are" : "is"} to ${strongest}`;
+  } else if (measure in MIXED) {
+    sentence = `${among}${MIXED[measure]}, ${number} of what this layer mixes into ${here} is from ${there}`;
+    rest = `; ${shares} ${several ? "are" : "is"} from ${strongest}`;
+    hidden = facts.hidden > 0 ? `; ${shareText(facts.hidden)} ${facts.ofShown ? "of all " : ""}from hidden tokens` : "";
   } else if (measure === "rollout") {
     sentence = `${among}rollout attributes ${number} of ${here} to ${there}`;
     rest = `; ${shares} to ${strongest}`;
@@ -103,7 +108,7 @@ export function clippedWords(pattern, end) {
 
 /** A cell's number in words: a share of attention as "47.5%", a norm-based weight or a score as "1.47". */
 export function measureText(number, measure) {
-  return measure === "norms" || measure === "scores" ? numberText(number) : shareText(number);
+  return holdsShares(measure) ? shareText(number) : numberText(number);
 }
 
 /** The same for a row that may be divided by its sum and then holds shares, whatever the measure. */

@@ -154,7 +154,12 @@ def finding(at: AppTest) -> str:
     if is_stage(at):
         selection, said = (component(at, "viewer")[name] for name in ("selection", "said"))
         one_head = f"Layer {selection['layer']}, head {selection['head']}"
-        place = f"Layers 0 to {selection['layer']}, all heads" if selection["show"] == "rollout" else one_head
+        of_layer = f"Layer {selection['layer']}, all heads"
+        place = {
+            "rollout": f"Layers 0 to {selection['layer']}, all heads",
+            "alti": of_layer,
+            "value_zeroing": of_layer,
+        }.get(selection["show"], one_head)
         return f"{place}: {said['headline']}"
     [line] = [element.value for element in at.markdown if element.value.startswith("**Layer")]
     return unescaped(line).strip("*")

@@ -99,6 +99,7 @@ def test_a_gap_above_rounding_does_not_pass(gap, passed, tiny_model):
     trace = model.trace("the cat")
     matrix = np.eye(len(trace.tokens), dtype=np.float32)[None]
     mixing = context_mixing.ContextMixing(
+        layers=(0, 1),
         method="alti",
         kind="encoder",
         tokens=trace.tokens,

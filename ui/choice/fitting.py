@@ -1,16 +1,17 @@
 """The nearest selection that exists in a text and a model, with a sentence for everything that had to change."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
+from attnviz.effects.context_mixing import MOST_MIXED
 from attnviz.effects.outcome import TokenAnswer, TokenState, outcome_from
 from attnviz.errors import SelectionError
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
-from attnviz.records import LONG, AllHeads, Head, Kind, Template
+from attnviz.records import LONG, MIXINGS, AllHeads, Head, Kind, Mixing, Template
 from ui.choice.selection import FIELDS, LANGUAGES, Selection
 
 
@@ -36,11 +37,14 @@ def readable(
     return selection, notices
 
 
-def fitted(selection: Selection, trace: Trace, unasked: frozenset[str]) -> tuple[Selection, list[str]]:
+def fitted(
+    selection: Selection, trace: Trace, unasked: frozenset[str], mixings: Collection[Mixing] = ()
+) -> tuple[Selection, list[str]]:
     """The nearest selection that exists in this trace, its query aside where there is none, and the notices.
 
     Args:
         unasked: fields that the visitor did not choose, of which nothing is said.
+        mixings: the measures that the model has for this text beside those of the trace.
     """
     notices: list[str] = []
     model = trace.provenance.model
@@ -64,7 +68,16 @@ def fitted(selection: Selection, trace: Trace, unasked: frozenset[str]) -> tuple
     if measure == "rollout" and trace.is_long(kind):
         notices.append(f"Rollout takes texts of up to {LONG:,} tokens; weights are shown.")
         selection = selection.but(show="weights")
-    elif measure not in trace.measures(kind):
+    elif measure in MIXINGS and measure not in mixings:
+        called = MEASURE_NAMES[measure][0].upper() + MEASURE_NAMES[measure][1:]
+        why = f"{model} does not allow it for this text"
+        if selection.bundle:
+            why = "it takes the model, and an opened bundle has none"
+        elif len(trace.tokens) > MOST_MIXED:
+            why = f"it takes texts of up to {MOST_MIXED:,} tokens"
+        notices.append(f"{called} is not shown: {why}; weights are shown.")
+        selection = selection.but(show="weights")
+    elif measure not in (*trace.measures(kind), *MIXINGS):
         notices.append(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
         selection = selection.but(show="weights")
     if selection.unit == "words" and not has_words(trace.tokens, trace.target_tokens):

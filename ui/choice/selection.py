@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from attnviz.cost.counting import Quantity
-from attnviz.figures.heatmap import Shown, Special
+from attnviz.figures.heatmap import CellMeasure, Special
 from attnviz.figures.theme import Colour
 from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, name_on_offer
@@ -111,7 +111,7 @@ class Selection:
         ),
     ] = ""
     """Whether the map's lines start at the selected query or key; empty for the default, the query."""
-    show: Annotated[Shown, Word(**CHOICES["measure"])] = "weights"
+    show: Annotated[CellMeasure, Word(**CHOICES["measure"])] = "weights"
     colour: Annotated[Colour, Word(**CHOICES["colour"])] = "linear"
     pool: Annotated[Pool, Word(**CHOICES["pool"])] = "max"
     clip: Annotated[bool, Switch(**CHOICES["clip"])] = True

@@ -6,7 +6,7 @@ browser goes back.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +16,7 @@ import streamlit as st
 from attnviz.effects.outcome import Similarity
 from attnviz.heads.facts import first_link
 from attnviz.model.trace import Trace
-from attnviz.records import Tokens, bare
+from attnviz.records import Mixing, Tokens, bare
 from ui.choice.exchanged import other_sentence
 from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
@@ -340,14 +340,17 @@ def noted(selection: Selection, notices: Sequence[str]) -> Selection:
     return selection
 
 
-def fit(selection: Selection, trace: Trace) -> Selection:
+def fit(selection: Selection, trace: Trace, mixings: Collection[Mixing] = ()) -> Selection:
     """The nearest selection that exists in this trace; adds a notice for every change.
 
     If no query was selected, it becomes the preset's query, the same word as in the previous sentence, or the query of the
     first link (`attnviz.heads.facts.first_link`).
+
+    Args:
+        mixings: as in `ui.choice.fitting.fitted`.
     """
     here = of_session(Chosen)
-    selection = noted(*fitted(selection, trace, frozenset(here.unasked)))
+    selection = noted(*fitted(selection, trace, frozenset(here.unasked), mixings))
     kind: Any = selection.kind
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     if selection.query is None:

@@ -16,6 +16,7 @@ from attnviz.bundle.comparison import compare_bundle
 from attnviz.corpus.contexts import Contexts
 from attnviz.corpus.contexts import contexts as contexts_of
 from attnviz.cost.streaming import Stream, stream_head
+from attnviz.effects.context_mixing import MOST_MIXED, ContextMixing, alti, available_mixings, value_zeroing
 from attnviz.effects.masks import MaskName, make_mask
 from attnviz.errors import AttnvizError, ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.heads import claims as measurements
@@ -38,10 +39,19 @@ from attnviz.model.languages import Languages
 from attnviz.model.model import Model
 from attnviz.model.tokenization import with_masks
 from attnviz.model.trace import Trace
-from attnviz.records import LONG, AttentionPattern, Kind, Measure, Projection, Template, VerificationReport
+from attnviz.records import (
+    LONG,
+    AttentionPattern,
+    Kind,
+    Measure,
+    Mixing,
+    Projection,
+    Template,
+    VerificationReport,
+)
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
-from ui.runtime import events, long_texts
-from ui.runtime.jobs import Job, elsewhere
+from ui.runtime import events, long_texts, with_model
+from ui.runtime.jobs import TELLS_PROGRESS, Job, elsewhere, job
 from ui.runtime.memory import n_bytes
 from ui.runtime.remembered import MODELS, NUMBERS
 from ui.runtime.source import Source
@@ -52,6 +62,8 @@ from ui.streamlit_fixes.sessions import session_id
 MOST_WEIGHTS = 10_000_000
 """Most attention weights, over all heads, that a page processes itself, which takes half a second; a text of 400 tokens
 has as many in the bundled model."""
+MOST_PRODUCTS = 5e9
+"""Most products of a parameter and a token in the runs of a layer that a page waits for, which take half a second on two cores."""
 RANDOM_ROWS = 64
 """Rows of random products whose mean is drawn."""
 
@@ -201,14 +213,56 @@ def of_all_heads(
 
 
 @NUMBERS.remembers()
-def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: Measure) -> AttentionPattern:
+def pattern(
+    source: Source, layer: int, head: int | None, kind: Kind, measure: Measure | Mixing
+) -> AttentionPattern:
     """The matrix of one head, or of all heads of a layer; rollout goes through every layer below."""
     here = trace(source)
+    if measure == "alti" or measure == "value_zeroing":
+        return mixing(source, layer, kind, measure).pattern(layer)
     if measure != "rollout":
         return here.pattern(layer, head, kind, measure=measure)
     made = of_all_heads(Trace.pattern, here, kind, layer, head, kind, measure=measure)
     queries, keys = here.axes(kind)
     return replace(made, queries=queries, keys=keys)
+
+
+def mixings(source: Source) -> tuple[Mixing, ...]:
+    """The measures of a layer that take the model, where the text has them."""
+    if source.bundle or n_token(source) > MOST_MIXED:
+        return ()
+    return available_mixings(model(source.model), trace(source))
+
+
+@NUMBERS.remembers()
+def mixing(source: Source, layer: int, kind: Kind, method: Mixing) -> ContextMixing:
+    """How much of each token a layer mixes into each; a worker process computes it for a text of some length."""
+    if is_mixed_at_once(source, kind):
+        return _MIXED[method](model(source.model), trace(source), layers=(layer,))
+    made: ContextMixing = mixing_job(source, layer, method).wait()[0]
+    return made
+
+
+def is_mixed_at_once(source: Source, kind: Kind) -> bool:
+    """Whether a page computes a layer's mixing itself: value zeroing, which takes longer, runs the layer once for each token."""
+    n_parameter = model(source.model).network.num_parameters(exclude_embeddings=True)
+    return n_token(source) ** 2 * n_parameter / trace(source).n_layers(kind) <= MOST_PRODUCTS
+
+
+def is_mixed(source: Source, layer: int, kind: Kind, method: Mixing) -> bool:
+    """Whether `mixing` comes without a wait of more than a second."""
+    return is_mixed_at_once(source, kind) or mixing_job(source, layer, method).finished
+
+
+def mixing_job(source: Source, layer: int, method: Mixing) -> Job:
+    """The job of `mixing`."""
+    call = _MIXED[method], offer(source.model).name, trace(source)
+    return job(
+        method, (source, layer), lambda: [(with_model.call, call, {"layers": (layer,), **TELLS_PROGRESS})]
+    )
+
+
+_MIXED: dict[Mixing, Callable[..., ContextMixing]] = {"alti": alti, "value_zeroing": value_zeroing}
 
 
 @NUMBERS.remembers()

@@ -13,7 +13,7 @@ from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
 from attnviz.model.catalogue import locate, offer, offers
 from attnviz.model.tokenization import remarks
-from attnviz.records import LONG
+from attnviz.records import LONG, MIXINGS
 from ui.choice import state
 from ui.choice.fitting import readable
 from ui.choice.selection import Selection
@@ -301,7 +301,8 @@ def _fitted_view(page: Part, selection: Selection, places: Places) -> View:
     is_long = cache.is_long(selection.source)
     selection = long_text.with_layers(selection) if is_long else replace(selection, layers=0)
     trace = cache.trace(selection.source)
-    fitted = state.fit(selection, trace)
+    mixings = cache.mixings(selection.source) if selection.show in MIXINGS else ()
+    fitted = state.fit(selection, trace, mixings)
     kind: Any = fitted.kind or trace.kinds[0]
     return View(
         part=page,

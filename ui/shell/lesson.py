@@ -22,6 +22,7 @@ ORDER = (
     "why_scale",
     "what_heads_do",
     "cls_resting_place",
+    "large_weight_small_part",
     "weights_are_not_effects",
     "order",
 )

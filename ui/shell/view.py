@@ -7,7 +7,7 @@ from attnviz.figures.heatmap import measure_of
 from attnviz.figures.theme import ThemeName
 from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
-from attnviz.records import AttentionPattern, Axis, Kind, Measure, Tokens
+from attnviz.records import OF_LAYER, AttentionPattern, Axis, Kind, Measure, Mixing, Tokens
 from attnviz.viewer import tiles
 from ui.choice.selection import Selection
 from ui.part import Part
@@ -61,9 +61,24 @@ class View:
         return strongest_key(self.pattern(), self.query)
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> Measure | Mixing:
         """What cells hold; weights in place of scores, which only the matrix of one head can show."""
         return measure_of(self.selection.show)
+
+    @property
+    def is_of_layer(self) -> bool:
+        """Whether cells hold what has no number for a head: rollout, ALTI or value zeroing."""
+        return self.measure in OF_LAYER
+
+    @property
+    def measure_of_heads(self) -> Measure:
+        """What heads are compared by: weights, in place of what is of all heads of a layer together."""
+        return "norms" if self.measure == "norms" else "weights"
+
+    @cached_property
+    def measures(self) -> tuple[Measure | Mixing, ...]:
+        """What cells can hold of this text, besides scores."""
+        return *self.trace.measures(self.kind), *cache.mixings(self.selection.source)
 
     @property
     def queries(self) -> Axis:
@@ -122,7 +137,7 @@ class View:
         """
         layer = self.selection.layer if layer is None else layer
         head = self.selection.head if head is None else head
-        of_all = together or self.measure == "rollout"
+        of_all = together or self.is_of_layer
         whole = cache.pattern(self.selection.source, layer, None if of_all else head, self.kind, self.measure)
         # The matrix may come from an earlier trace of the same text, made for another visitor or cached longer.
         queries, keys = (

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.figures.heatmap import Shown
+from attnviz.figures.heatmap import MEASURE_NAMES, CellMeasure
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import counted, number_text, percent_text, power_text, share_text
 from attnviz.figures.projection import Tint
@@ -21,25 +22,34 @@ from attnviz.heads.facts import (
 )
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
-from attnviz.records import AttentionPattern, Axis, Chance, Head, Measure, Projection
+from attnviz.records import AttentionPattern, Axis, Chance, Head, Measure, Mixing, Projection
 from attnviz.viewer import CHOICES
 from ui.words.reliability import read, reading_of
 
-SHOWN_NAMES: dict[Shown, str] = CHOICES["measure"]["names"]
+if TYPE_CHECKING:
+    from attnviz.effects.context_mixing import ContextMixing
+
+SHOWN_NAMES: dict[CellMeasure, str] = CHOICES["measure"]["names"]
 """What cells can hold, as labelled on controls."""
-MEASURE_NOTES: dict[Measure, str] = {
+MEASURE_NOTES: dict[Measure | Mixing, str] = {
     "weights": "",
     "norms": "Norm-based weight: ‖w·v·W_O‖, the length of weight times value times W_O (Kobayashi et al. 2020, "
     "arXiv:2004.10102).",
     "rollout": "Rollout is an estimate: it averages the heads of each layer and assumes that half of each layer is its "
     "attention and half the residual connection (Abnar and Zuidema 2020, arXiv:2005.00928).",
+    "alti": "ALTI: how close each token's part of the vector after the layer's attention is to the whole, with values, W_O, the residual "
+    "connection and norm; all heads together, and rows sum to 1 (Ferrando et al. 2022, arXiv:2203.04212).",
+    "value_zeroing": "Value zeroing: how much the query's vector after the layer turns when the key's values in it are 0, in all heads; rows "
+    "sum to 1 (Mohebbi et al. 2023, arXiv:2301.12971).",
 }
 """The note below a picture of each measure."""
-OTHER_LINES: dict[Shown, str] = {
+OTHER_LINES: dict[CellMeasure, str] = {
     "weights": "",
     "scores": ", not the scores of the matrix",
     "norms": ", not the norm-based weights of the matrix",
     "rollout": ", not the rollout of the matrix",
+    "alti": ", not the ALTI of the matrix",
+    "value_zeroing": ", not the value zeroing of the matrix",
 }
 """What the lines of a map are not, by what the matrix beside it shows."""
 WITHOUT_NORMS = (
@@ -104,6 +114,11 @@ def given_words(pattern: AttentionPattern, query: int, key: int, facts: Given) -
                 sentence = f"{among}{own} has {number} of the norm-based weights of {here}"
             rest = f"; {of_shown}the largest, {each}, {'are' if several else 'is'} to {strongest}"
             hidden = ""
+        case "alti" | "value_zeroing":
+            by = f"by {MEASURE_NAMES[pattern.measure]}"
+            sentence = f"{among}{by}, {number} of what this layer mixes into {here} is from {there}"
+            rest = f"; {shares} {'are' if several else 'is'} from {strongest}"
+            hidden = f"; {share_text(facts.hidden)} {'of all ' * facts.of_shown}from hidden tokens"
         case "rollout":
             sentence = f"{among}rollout attributes {number} of {here} to {there}"
             rest = f"; {shares} to {strongest}"
@@ -128,6 +143,18 @@ def is_itself(pattern: AttentionPattern, query: int, key: int) -> bool:
 def named_again(pattern: AttentionPattern, query: int, key: int) -> str:
     """A key in a sentence with another subject: "“it” itself" where it is the query."""
     return name(pattern.keys, key) + " itself" * is_itself(pattern, query, key)
+
+
+def identity_words(mixing: "ContextMixing") -> str:
+    """Whether a layer's parts, or the layer that ran alone, give the model's own vectors back."""
+    within = f"within {power_text(mixing.gap)} of its length" if mixing.gap else "exactly"
+    if mixing.method == "alti":
+        what = f"The parts of all tokens and the biases {'sum' if mixing.passed else 'do not sum'} to the model's own vector"
+    else:
+        what = f"With all values, the layer alone {'gives' if mixing.passed else 'does not give'} the model's own vector"
+    if not mixing.passed:
+        return f"{what}: it is up to {power_text(mixing.gap)} of its length away, so these numbers are not the model's."
+    return f"{what}, {within}."
 
 
 def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int, key: int) -> str:
@@ -165,9 +192,13 @@ def key_finding(pattern: AttentionPattern, key: int) -> str:
     if pattern.measure == "norms" and not facts.of_shown:
         weights = f"norm-based weight{'s' * several} to {there}, {amount}{each}, {'are' if several else 'is'} from {givers}"
         return f"of {'the shown' if facts.hides_queries else 'all'} queries, the largest {weights}."
-    what = {"weights": "", "norms": " of its norm-based weights", "rollout": " of its rollout"}[
-        pattern.measure
-    ]
+    what = {
+        "weights": "",
+        "norms": " of its norm-based weights",
+        "rollout": " of its rollout",
+        "alti": " of its ALTI",
+        "value_zeroing": " of its value zeroing",
+    }[pattern.measure]
     among = "among the shown keys, " * facts.of_shown
     if len(facts.givers) == len(pattern.queries):
         return (
@@ -231,7 +262,7 @@ def group_name(axis: Axis, span: tuple[int, int]) -> str:
     return name(axis, first) if is_entry else f"“{isolated(axis.tokens.label(first, stop))}”"
 
 
-def measure_text(number: float, measure: Measure) -> str:
+def measure_text(number: float, measure: Measure | Mixing) -> str:
     """A weight as text: "47.5%", or "1.47" for a norm-based weight."""
     return number_text(number) if measure == "norms" else share_text(number)
 
@@ -390,7 +421,7 @@ def by_chance(chance: Chance) -> str:
     )
 
 
-def lines_note(shown: Shown) -> str:
+def lines_note(shown: CellMeasure) -> str:
     """What the lines of a map stand for.
 
     Args:

@@ -14,7 +14,7 @@ from ui.words.findings import finding, is_itself, key_name, name, named_again, t
 def headline_words(pattern: AttentionPattern, query: int, key: int) -> str:
     """Where a query mostly attends, or that it spreads its attention; then the selected key, if that is another.
 
-    For norm-based weights and rollout, and for a query or key that is not shown, the `finding`. Plain text, like `finding`.
+    For what is no weight, and for a query or key that is not shown, the `finding`. Plain text, like `finding`.
     """
     row, column = pattern.queries.index(query), pattern.keys.index(key)
     if pattern.measure != "weights" or row is None or column is None:

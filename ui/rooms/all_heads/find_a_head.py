@@ -32,7 +32,7 @@ from ui.shell.head_names import find_probes, known_probes
 from ui.shell.heads import named_heads, ranked_heads
 from ui.shell.view import View, hidden_note
 from ui.shell.waiting import is_there
-from ui.words.findings import group_name, measure_text, pair_finding, strongest_key
+from ui.words.findings import SHOWN_NAMES, group_name, measure_text, pair_finding, strongest_key
 from ui.words.literal import literal
 
 MOST_ROWS = 24  # of a list, which scrolls if the window is too small
@@ -72,8 +72,8 @@ class Screen:
 
     @property
     def measure(self) -> Measure:
-        """What heads are searched by; rollout has no number for a head."""
-        return "norms" if self.view.measure == "norms" else "weights"
+        """What heads are searched by."""
+        return self.view.measure_of_heads
 
     @cached_property
     def axes(self) -> tuple[Axis, Axis]:
@@ -186,8 +186,8 @@ def grid(screen: Screen) -> None:
     notes = []
     if max(stop - start for start, stop in screen.spans) > 1:
         notes.append("For a phrase or word: the mean over its queries of the sum over its keys.")
-    if view.measure == "rollout":
-        notes.append("Rollout combines all heads; the weights of each head are shown.")
+    if view.is_of_layer:
+        notes.append(f"{SHOWN_NAMES[view.measure]} combines all heads; the weights of each head are shown.")
     if view.kind == "decoder" and not np.nan_to_num(weights).any():
         notes.append("In a decoder a token sees only itself and earlier tokens.")
     named_heads(

@@ -178,12 +178,11 @@ class NumbersRead:
 
 def screen_of(view: View) -> Screen:
     """The numbers and labels of all heads; empty if pictures can be shown before they are computed."""
-    measure = "weights" if view.measure == "rollout" else view.measure  # rollout has no matrix for a head
     settings = view.selection.of(GridSettings)
     cells = head_cache.Cells(
         source=view.selection.source,
         kind=view.kind,
-        measure=measure,
+        measure=view.measure_of_heads,
         rows=head_cache.spans(view.queries),
         columns=head_cache.spans(view.keys),
     )

@@ -22,9 +22,9 @@ from ui.components.plotly_figure.label_room import label_room
 from ui.part import Part, Picture, Row, Sheet
 from ui.rooms.all_heads.copying_scores import copying
 from ui.rooms.all_heads.heads_shown import NUMBERS, PICTURES, Screen, is_read, read, screen_of
-from ui.runtime import head_cache
+from ui.runtime import cache, head_cache
 from ui.shell.chart import chart
-from ui.shell.export.captions import measured
+from ui.shell.export.captions import NUMBERS as NUMBERS_OF_CELLS
 from ui.shell.frame import put_in_link
 from ui.shell.head_names import find_probes
 from ui.shell.heads import pick_head, ranked_heads
@@ -32,7 +32,7 @@ from ui.shell.navigation import link_to
 from ui.shell.table import whole_rows
 from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.streamlit_fixes.stale_values import tie
-from ui.words.findings import MARKS, extremes_words
+from ui.words.findings import MARKS, SHOWN_NAMES, extremes_words
 from ui.words.glossary import linked
 from ui.words.head_names import attending, attends_words, mark_of, marks_note, names_said, with_names
 from ui.words.literal import literal
@@ -196,8 +196,8 @@ def notes(screen: Screen) -> str:
         asked = screen.settings.grid
         why = "not known yet" if asked in PROBES else "there is none for this text"
         sentences.append(f"{NUMBERS[asked].title}: {why}, so pictures are shown.")
-    if view.measure == "rollout":
-        sentences.append("Rollout combines all heads; weights are shown.")
+    if view.is_of_layer:
+        sentences.append(f"{SHOWN_NAMES[view.measure]} combines all heads; weights are shown.")
     marks = " · ".join(f"{MARKS[label]} {label}" for label in screen.labels or MARKS)
     sentences.append(
         f"Marks from this text: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
@@ -234,6 +234,19 @@ def nearest(screen: Screen) -> None:
         label=f"What if {selection.place.words} were off?",
         help="Switches this head off, and every other, to measure what happens to an outcome.",
     )
+
+
+def of_layer(screen: Screen) -> None:
+    """A link to what the heads of the selected layer do together, where the model allows it."""
+    view = screen.view
+    names = [SHOWN_NAMES[method] for method in cache.mixings(view.selection.source)]
+    if names:
+        link_to(
+            "Together",
+            label=f"What does layer {view.selection.layer} mix into each token?",
+            only={"show": cache.mixings(view.selection.source)[0], "filled": "matrix"},
+            help=f"Shows one matrix of all heads of the layer, with values, W_O and the residual connection: {' or '.join(names)}.",
+        )
 
 
 def head_map(screen: Screen) -> None:
@@ -323,12 +336,16 @@ PART = Part(
             rows=(
                 Row(
                     Picture(
-                        "head_grid", "All heads", lambda view: f"cells: {measured(view)} of each head", grid
+                        "head_grid",
+                        "All heads",
+                        lambda view: f"cells: {NUMBERS_OF_CELLS[view.measure_of_heads]} of each head",
+                        grid,
                     ),
                     nearest,
                     widths=(3, 1),
                     beside="head_grid",
                 ),
+                of_layer,
                 Row(
                     Picture(
                         "head_map",

@@ -1,6 +1,7 @@
 """A comparison in words: its finding, the names of both sides, and its notes."""
 
 from attnviz.figures.comparison import Part
+from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import counted, share_text
 from attnviz.heads.comparison import Alignment, Comparison
 from attnviz.records import AttentionPattern, Head, bare
@@ -149,5 +150,7 @@ def without_partner(comparison: Comparison) -> str:
     sentence = f"{counted(only_a.n_keys, 'token')} of A (−) and {counted(only_b.n_keys, 'token')} of B (+) have no partner; they are hatched where they are missing."
     if comparison.first.measure == "norms":
         return sentence
-    of_what = "attention" if comparison.first.measure == "weights" else "rollout"
+    of_what = (
+        "attention" if comparison.first.measure == "weights" else MEASURE_NAMES[comparison.first.measure]
+    )
     return f"{sentence} On average {share_text(only_a.share)} of A's {of_what} and {share_text(only_b.share)} of B's lies on them."

@@ -113,7 +113,7 @@ def with_b(view: View, key: int) -> Selection:
     """The selection with a B; by default the unmasked text, or the next head."""
     if any(differs(view.selection, what) for what in FIELDS):
         return view.selection
-    usual = "layer" if view.measure == "rollout" else "head"
+    usual = "layer" if view.is_of_layer else "head"
     return view.selection.but(**start("masked" if view.selection.masked else usual, view, key))
 
 

@@ -20,6 +20,7 @@ from ui.choice.fields import Heads, Number, Word
 from ui.choice.selection import choices
 from ui.components.token_flow import token_flow
 from ui.part import Part, Picture, Sheet
+from ui.rooms.explore.mixing import mixing_is_there
 from ui.shell.export.captions import measured
 from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.words.findings import MEASURE_NOTES, finding, name, place
@@ -107,7 +108,7 @@ class Screen:
     def chosen(self) -> list[Head | AllHeads]:
         """The heads whose lines are requested, the selected one first."""
         heads = [self.view.selection.place, *self.settings.heads]
-        if self.view.measure == "rollout":  # combines all heads
+        if self.view.is_of_layer:
             heads = [AllHeads(head.layer) for head in heads]
         return list(dict.fromkeys(heads))
 
@@ -161,6 +162,12 @@ class Screen:
         return drawn
 
 
+def screen_of(view: View) -> Screen | None:
+    """The lines; None while what they are made of is computed."""
+    screen = Screen(view=view)
+    return screen if mixing_is_there(view, dict.fromkeys(head.layer for head in screen.heads)) else None
+
+
 def said(screen: Screen) -> str:
     """What the selected head does with the selected query."""
     pattern = screen.view.pattern()
@@ -171,7 +178,7 @@ def controls(view: View) -> None:
     """The controls for what is drawn, for which heads, and above which threshold."""
     screen, trace, kind, selection = Screen(view=view), view.trace, view.kind, view.selection
     of_layers = [AllHeads(layer) for layer in range(trace.n_layers(kind))]
-    options = of_layers if view.measure == "rollout" else [*trace.heads(kind), *of_layers]
+    options = of_layers if view.is_of_layer else [*trace.heads(kind), *of_layers]
     # On a tablet the three buttons of the first column need the space.
     left, middle, right = st.columns((1.45, 1.05, 1))
     left.segmented_control(
@@ -179,7 +186,7 @@ def controls(view: View) -> None:
             "show",
             selection.but(show=view.measure),
             label="Lines show",
-            options=trace.measures(kind),
+            options=view.measures,
             required=True,
         ),
     )
@@ -311,7 +318,7 @@ PART = Part(
     sheets=(
         Sheet(
             controls=controls,
-            screen=lambda view: Screen(view=view),
+            screen=screen_of,
             finding=said,
             rows=(
                 Picture("token_flow", "Token flow", lambda view: f"line thickness: {measured(view)}", lines),

@@ -17,7 +17,8 @@ def of_matrix(view: View) -> str:
     end = None if view.trace.is_long(view.kind) else view.colour_end(view.pattern())
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
     ends = "" if end is None else f", colours end at {measure_text(end, view.measure)}"
-    return f"cell colour: {NUMBERS[selection.show]}{logarithmic}{ends}"
+    of_all = ", all heads" * view.is_of_layer
+    return f"cell colour: {NUMBERS[selection.show]}{of_all}{logarithmic}{ends}"
 
 
 def of_ranking(view: View) -> str:
@@ -71,6 +72,8 @@ PART = Part(
         "Attention matrix",
         "Norm-based weight",
         "Rollout",
+        "ALTI",
+        "Value zeroing",
         "t-SNE",
         "Perplexity",
     ),

@@ -15,6 +15,8 @@ NUMBERS = {
     "scores": "attention score",
     "norms": "norm-based weight",
     "rollout": "rollout",
+    "alti": "ALTI",
+    "value_zeroing": "value zeroing",
 }
 """What a cell or a line of a picture can be."""
 WEIGHT = "cell colour: attention weight"
@@ -64,7 +66,7 @@ def caption(view: View, picture: Picture, about: str = "", note: str = "") -> li
 
 def measured(view: View) -> str:
     """What the cells or lines of a picture of several heads are."""
-    return NUMBERS[view.measure]
+    return f"{NUMBERS[view.measure]}{', all heads' * view.is_of_layer}"
 
 
 def plain(text: str) -> str:

@@ -59,7 +59,7 @@ def rows_named(rows: slice) -> str:
 
 def rows_csv(view: View, rows: slice) -> bytes:
     """Some rows of the matrix of the selected head."""
-    pattern = view.trace.pattern(*view.selection.place, view.kind, measure=view.measure, rows=rows)
+    pattern = view.trace.pattern(*view.selection.place, view.kind, measure=view.measure_of_heads, rows=rows)
     return pattern.csv(scores=view.selection.show == "scores")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attnviz.effects.prompts import PromptSet
-from attnviz.records import Axis
+from attnviz.records import MIXINGS, Axis
 from ui.choice.selection import LANGUAGES
 from ui.limits import TOKENS
 from ui.shell.view import View
@@ -21,8 +21,12 @@ def python_lines(view: View, key: int) -> str:
     place = call(*selection.place, kind=selection.kind)
     if view.trace.is_long(view.kind):
         return "\n".join([*lines, f"trace.show({place}, query={view.query}, key={key})", ""])
-    measure = "" if view.measure == "weights" else f", measure={view.measure!r}"
-    lines.append(f"pattern = trace.pattern({place}{measure})")
+    if view.measure in MIXINGS:
+        layer = selection.layer
+        lines.append(f"pattern = attnviz.{view.measure}(model, trace, layers=[{layer}]).pattern({layer})")
+    else:
+        measure = "" if view.measure == "weights" else f", measure={view.measure!r}"
+        lines.append(f"pattern = trace.pattern({place}{measure})")
     if _is_arranged(view):
         lines.insert(1, "from attnviz.records import Axis")
         for name, tokens in (("queries", "query_tokens"), ("keys", "key_tokens")):

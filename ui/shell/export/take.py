@@ -158,7 +158,9 @@ def _bundle_file(make: Callable[[], Bundle], taken: Taken) -> bytes:
 def _bundle_maker(view: View) -> Callable[[], Bundle]:
     """A function that makes the bundle of a view in a thread without a session; session data is looked up here."""
     selection = view.selection
-    bundle = opened(selection.bundle)
+    bundle, shown = opened(selection.bundle), selection.show
+    if shown == "alti" or shown == "value_zeroing":  # which take the model, and a bundle has a trace alone
+        shown = "weights"
 
     def make() -> Bundle:
         return Bundle(
@@ -172,7 +174,7 @@ def _bundle_maker(view: View) -> Callable[[], Bundle]:
             renormalised=view.is_renormalised,
             query=view.query,
             key=view.key,
-            show=selection.show,
+            show=shown,
             colour=selection.colour,
             theme=view.theme,
             page=view.part.place,

@@ -25,7 +25,7 @@ def cells(view: View) -> None:
             options=[
                 shown_name
                 for shown_name in SHOWN_NAMES
-                if shown_name == "scores" or shown_name in view.trace.measures(view.kind)
+                if shown_name == "scores" or shown_name in view.measures
             ],
             required=True,
         ),

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.records import AttentionPattern
+from attnviz.records import MIXINGS, AttentionPattern
 from ui.rooms.explore.pair import chips
 from ui.runtime import cache
 from ui.shell.view import RENORMALISED, View, hidden_note
@@ -15,6 +15,7 @@ from ui.words.findings import (
     WITHOUT_NORMS,
     clipped_words,
     finding,
+    identity_words,
     name,
     special_note,
 )
@@ -82,6 +83,7 @@ class Screen:
             self.special_note.rstrip(),
             clipped_words(pattern, view.colour_end(pattern)) if has_matrix else "",
             MEASURE_NOTES[pattern.measure],
+            self.identity,
             "" if pattern.measure == "weights" else TOKENS_NOTE,
             "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
             hidden_note(view),
@@ -91,9 +93,19 @@ class Screen:
         return " ".join(filter(None, notes))
 
     @property
+    def identity(self) -> str:
+        """Whether what a layer mixes was computed from the model's own vectors; empty for other measures."""
+        view, measure = self.view, self.pattern.measure
+        if measure not in MIXINGS:
+            return ""
+        return identity_words(cache.mixing(view.selection.source, self.pattern.layer, view.kind, measure))
+
+    @property
     def score(self) -> str:
-        """The score of the selected pair, in a sentence; empty where the query may not see the key."""
+        """The score of the selected pair, in a sentence; empty where the query may not see the key, or no head is shown."""
         view = self.view
+        if view.is_of_layer:
+            return ""
         pattern = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
         if pattern.scores is None or not pattern.allowed[self.query, self.key]:
             return ""

@@ -10,7 +10,9 @@ import msgspec
 import streamlit as st
 
 from attnviz.errors import AttnvizError
+from attnviz.records import Mixing, check_index
 from attnviz.viewer.answers import answer
+from attnviz.viewer.data import layer_bytes
 from ui.choice import state
 from ui.choice.fields import written
 from ui.choice.selection import PLACES
@@ -18,13 +20,14 @@ from ui.components.stage import stage as viewer
 from ui.components.stage_answer import stage_answer
 from ui.components.stage_data import stage_data
 from ui.rooms.explore.map_settings import link_to_others
+from ui.rooms.explore.mixing import mixing_is_there
 from ui.rooms.explore.stage.query_key_map import layout, query_key_map
 from ui.rooms.explore.stage.row_matters import row_matters
 from ui.rooms.explore.stage.screen import Screen
 from ui.rooms.explore.stage.tour import advance
 from ui.runtime import cache, head_cache
 from ui.session import of_session
-from ui.shell import controls
+from ui.shell import controls, errors
 from ui.shell.export.long_matrix import Visited
 from ui.shell.frame import put_in_link, redrawn_with_head
 from ui.shell.gap import masked_position, what_stands_here
@@ -32,6 +35,7 @@ from ui.shell.head_names import known_names
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.streamlit_fixes.redrawn_block import redrawn_block
+from ui.words.findings import SHOWN_NAMES
 from ui.words.glossary import TERMS
 from ui.words.head_names import attending, heads_said
 
@@ -80,7 +84,11 @@ def rest(view: View) -> None:
     """What is drawn where a visitor rests: the selection, the words about it, and the map."""
     selection = view.selection
     shown: dict[str, Any] = {name: getattr(selection, name) for name in LOCAL} | {"query": view.query}
-    screen = None if view.trace.is_long(view.kind) else Screen.of(view)
+    screen = None
+    if not view.trace.is_long(view.kind):
+        with errors.explained(key="cut_mixing"):
+            if mixing_is_there(view, [selection.layer]):
+                screen = Screen.of(view)
     said = {"headline": "", "notes": ""}  # of a long text the viewer says what it draws
     if screen is not None:
         notes = screen.score, screen.notes(has_matrix=selection.filled in ("all", "matrix"))
@@ -146,11 +154,22 @@ def text(view: View) -> None:
     document = msgspec.structs.replace(
         staged.document,
         text=text_name(view),
+        measures=(*staged.document.measures, *cache.mixings(view.selection.source)),
         names=tuple(map(tuple, names)),
         mask_label=mask_label(view),
         special_means=TERMS["Special token"].means,
     )
     stage_data(document, staged.cells, order=_ORDER)
+
+
+def _mixed(view: View, layer: int, method: Mixing) -> tuple[Mapping[str, object], bytes]:
+    """The cells of a layer in a measure that takes the model; what takes long is computed below the stage, and then asked for again."""
+    source = view.selection.source
+    check_index("layer", layer, view.trace.n_layers(view.kind), view.trace.provenance.model)
+    if not cache.is_mixed(source, layer, view.kind, method):
+        return {"error": f"{SHOWN_NAMES[method]} of layer {layer} is not there yet."}, b""
+    cells, content = layer_bytes(cache.pattern(source, layer, None, view.kind, method))
+    return {"cells": msgspec.to_builtins(cells)}, content
 
 
 def mask_label(view: View) -> str | None:
@@ -162,6 +181,8 @@ def _answer(view: View, what: str, query: dict[str, Any]) -> tuple[Mapping[str, 
     """The answer to what the viewer asks for beside the document."""
     source = view.selection.source
     try:
+        if what == "head" and query["measure"] in cache.mixings(source):
+            return _mixed(view, int(query["layer"]), query["measure"])
         answered = answer(view.trace, view.kind, what, query, partial(head_cache.overview, source, view.kind))
         of_session(Visited).note(view, what, query)
         return answered

@@ -102,9 +102,7 @@ def stops_of(view: View) -> list[Stop]:
     n_heads = len(trace.heads(view.kind))
     is_decoder = view.kind == "decoder" and len(trace.kinds) == 1
     earlier = " A token looks only at itself and at earlier ones." if is_decoder else ""
-    shown = (
-        "All heads together are shown now." if view.measure == "rollout" else "What you see is one of them."
-    )  # rollout
+    shown = "All heads together are shown now." if view.is_of_layer else "What you see is one of them."
     back = "" if view.selection.filled in ("all", "matrix") else "Select “Together” beside “Map”. "
     return [
         Stop(
