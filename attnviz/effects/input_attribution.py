@@ -74,7 +74,7 @@ class InputAttribution(Result):
     """For Shapley values: what each token changes in each permutation, and so the standard errors."""
     rest: float | None = None
     """For ALTI-Logit what MLPs and biases add, which belongs to no token; for DecompX 0. With the sum over the tokens it is the
-    model's own number: the outcome, or the logit where the outcome is a probability, or the length of a state (`DecompX.unit`)."""
+    model's own number: the outcome, or the logit where the outcome is a probability, or minus the length of a state (`DecompX.unit`)."""
     passed: bool | None = None
     """For DecompX, ALTI-Logit, ALTI and value zeroing: whether the parts give the model's own numbers back; None for other methods."""
 
@@ -264,9 +264,11 @@ def attribute_inputs(
         elif method == "decompx":
             assert isinstance(outcome, Outcome)
             split = decompx(model, trace, outcome, progress=tell)
+            # What a token gives to a state's length keeps the state where it is: it adds to the change with the other sign.
+            values = -split.values if isinstance(outcome, TokenState) else split.values
             attributions.append(
                 InputAttribution(
-                    method=method, tokens=trace.tokens, values=split.values, rest=0.0, passed=split.passed
+                    method=method, tokens=trace.tokens, values=values, rest=0.0, passed=split.passed
                 )
             )
         elif method in ("alti", "value_zeroing"):

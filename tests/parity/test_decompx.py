@@ -30,7 +30,8 @@ def gives(model, trace, outcome, total):
     assert np.ptp(found.values) > 0.01 * size / len(found.values)
     assert "decompx" in available_methods(model, trace, outcome)
     (attribution,) = attribute_inputs(model, trace, outcome, methods=["decompx"])
-    np.testing.assert_array_equal(attribution.values, found.values)
+    sign = -1 if isinstance(outcome, TokenState) else 1
+    np.testing.assert_array_equal(attribution.values, sign * found.values)
     assert attribution.passed and attribution.has_sign and attribution.rest == 0
     return found
 
@@ -219,6 +220,16 @@ def test_of_the_bundled_encoder(embedded, door_trace):
         assert attnviz.decompx(embedded, door_trace, TokenState(position=position)).passed
     found = attnviz.decompx(embedded, door_trace, Similarity(text="The door swung open while I looked on."))
     assert found.passed and door_trace.tokens.labels[int(found.values.argmax())] == "door"
+
+
+def test_a_token_that_gives_to_a_state_keeps_it_from_changing(embedded, door_trace):
+    """As replacing it tells: without "door", its own state turns most."""
+    attributions = attribute_inputs(
+        embedded, door_trace, TokenState(position=5), methods=["token_replaced", "decompx"]
+    )
+    for attribution in attributions:
+        first = attribution.order(~door_trace.tokens.is_special, -1)[0]
+        assert door_trace.tokens.labels[first] == "door" and attribution.values[first] < 0
 
 
 def test_what_cannot_be_asked(tiny_model, headed, embedded, checkpoint):
