@@ -9,6 +9,7 @@ MODELS ?=
 SERVICE ?= pypi
 MINUTES ?= 480
 NIGHTLY_MINUTES ?= 20
+SENTENCES ?=
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
@@ -26,7 +27,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install models run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
-	chromium nginx browser fuzz bench load families showcases profiles tokens screenshots docs notebooks lock audit written clean
+	chromium nginx browser fuzz bench load families showcases profiles faithfulness tokens screenshots docs notebooks lock audit written clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -117,6 +118,9 @@ showcases: $(INSTALLED_DEV) ## Measure where each showcase and example is most v
 
 profiles: $(INSTALLED_DEV) ## Measure both bundled models over the bundled sentences; writes attnviz/corpus/bundled
 	$(BIN)/python -m benchmarks.profiles
+
+faithfulness: $(INSTALLED_DEV) ## Rank every attribution by deletion curves on both bundled models; writes docs/faithfulness.md, goes on where it was (SENTENCES=25)
+	$(BIN)/python -m benchmarks.faithfulness $(if $(SENTENCES),--sentences $(SENTENCES))
 
 tokens: $(INSTALLED_DEV) ## Measure ways to find a token among a million, LanceDB too where it is installed
 	$(BIN)/python -m benchmarks.tokens

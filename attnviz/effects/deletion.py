@@ -222,8 +222,7 @@ def deletion_curves(
     def areas(
         curves: Float[np.ndarray, "order point"], counts: Int[np.ndarray, " point"]
     ) -> Float[np.ndarray, " order"]:
-        drops = direction * (base - curves[:, np.searchsorted(counts, of_bins)])
-        return np.asarray(drops.mean(axis=1))
+        return mean_drops(curves, counts, of_bins, base=base, direction=direction)
 
     # removing the first k keeps the last n - k, which are the first n - k of the reversed order, as random as any
     kept_by_chance = removed_by_chance[:, ::-1]
@@ -321,6 +320,19 @@ def random_orders(
         orders=np.stack(orders),
         removed=outcomes.reshape(len(sets), len(counts)),
     )
+
+
+def mean_drops(
+    curves: Float[np.ndarray, "order point"],
+    counts: Int[np.ndarray, " point"],
+    of_bins: Int[np.ndarray, " bin"],
+    *,
+    base: float,
+    direction: int,
+) -> Float[np.ndarray, " order"]:
+    """The area of each curve: the mean over the bins of direction x (base - outcome)."""
+    drops = direction * (base - curves[:, np.searchsorted(counts, of_bins)])
+    return np.asarray(drops.mean(axis=1))
 
 
 def _of_bins(n_token: int, bins: Sequence[float]) -> Int[np.ndarray, " bin"]:

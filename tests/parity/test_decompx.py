@@ -222,6 +222,16 @@ def test_of_the_bundled_encoder(embedded, door_trace):
     assert found.passed and door_trace.tokens.labels[int(found.values.argmax())] == "door"
 
 
+def test_a_token_that_gives_to_a_state_keeps_it_from_changing(embedded, door_trace):
+    """As replacing it tells: without "door", its own state turns most."""
+    attributions = attribute_inputs(
+        embedded, door_trace, TokenState(position=5), methods=["token_replaced", "decompx"]
+    )
+    for attribution in attributions:
+        first = attribution.order(~door_trace.tokens.is_special, -1)[0]
+        assert door_trace.tokens.labels[first] == "door" and attribution.values[first] < 0
+
+
 def test_what_cannot_be_asked(tiny_model, headed, embedded, checkpoint):
     model, told = tiny_model("bert"), []
     trace = model.trace(TEXT)
