@@ -21,6 +21,7 @@ from . import patching as patching
 from . import path_patching as path_patching
 from . import prompts as prompts
 from . import row_shuffle as row_shuffle
+from . import rows_over_texts as rows_over_texts
 from . import score_sources as score_sources
 from . import shapley as shapley
 from . import token_embeddings as token_embeddings

@@ -1,6 +1,6 @@
 """Outcomes under ablation: heads switched off one after another, single cells masked, zeros against means."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +9,7 @@ from plotly import graph_objects as go
 
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
-from attnviz.figures.numbers import HOVER_NUMBER, number_text, signed_text
+from attnviz.figures.numbers import HOVER_NUMBER, counted, number_text, signed_text, spread_text
 from attnviz.figures.theme import (
     THEMES,
     Marks,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from attnviz.effects.ablation import HeadEffects, LayerEffects, Removal
     from attnviz.effects.cell_effects import CellEffects
     from attnviz.effects.row_shuffle import ShuffledHeads, ShuffledRow
+    from attnviz.effects.rows_over_texts import MeanShuffledHeads
 
 _HEIGHT = 320
 _MOST_NAMED = 12
@@ -65,23 +66,48 @@ def draw_head_effects(effects: "HeadEffects", *, theme: ThemeName = "light") -> 
 
 def draw_shuffled_heads(shuffled: "ShuffledHeads", *, theme: ThemeName = "light") -> go.Figure:
     """A cell for each layer and head: how far the outcome changes while its row is permuted; custom data are layer and head."""
-    largest = float(np.nanmax(shuffled.heads, initial=0.0)) or 1.0
-    heads = range(shuffled.heads.shape[1])
-    return draw_layer_grid(
+    return _shuffled(
         shuffled.heads,
+        lambda head: (
+            f"change {number_text(float(shuffled.heads[head]))}, p = {number_text(float(shuffled.p_values[head]))}"
+        ),
+        title="change of the outcome",
+        theme=theme,
+    )
+
+
+def draw_mean_shuffled_heads(shuffled: "MeanShuffledHeads", *, theme: ThemeName = "light") -> go.Figure:
+    """A cell for each layer and head: the mean change over texts; custom data are layer and head."""
+    means, spread, n_texts = shuffled.heads, shuffled.spread, shuffled.n_texts
+    return _shuffled(
+        means,
+        lambda head: (
+            f"mean change {number_text(float(means[head]))}{spread_text(float(spread[head]))}, "
+            f"{counted(int(n_texts[head]), 'text')}"
+        ),
+        title="mean change of the outcome",
+        theme=theme,
+    )
+
+
+def _shuffled(
+    changes: Float[np.ndarray, "layer head"], said: Callable[[Head], str], *, title: str, theme: ThemeName
+) -> go.Figure:
+    heads = range(changes.shape[1])
+    return draw_layer_grid(
+        changes,
         row="layer",
         names=[f"head {head}" for head in heads],
         written=[f"H{head}" for head in heads],
         colours=Colours(
-            scale=weight_scale(THEMES[theme]), low=0.0, high=largest, title="change of the outcome"
+            scale=weight_scale(THEMES[theme]),
+            low=0.0,
+            high=float(np.nanmax(changes, initial=0.0)) or 1.0,
+            title=title,
         ),
         hovers=[
-            [
-                f"{Head(layer, head).words}<br>change {number_text(float(shuffled.heads[layer, head]))}, "
-                f"p = {number_text(float(shuffled.p_values[layer, head]))}"
-                for head in heads
-            ]
-            for layer in range(len(shuffled.heads))
+            [f"{Head(layer, head).words}<br>{said(Head(layer, head))}" for head in heads]
+            for layer in range(len(changes))
         ],
         theme=theme,
     )

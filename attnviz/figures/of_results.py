@@ -118,6 +118,7 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.patching.PatchEffects": patching.draw_patching,
         "attnviz.effects.row_shuffle.ShuffledHeads": ablation.draw_shuffled_heads,
         "attnviz.effects.row_shuffle.ShuffledRow": ablation.draw_shuffled_row,
+        "attnviz.effects.rows_over_texts.MeanShuffledHeads": ablation.draw_mean_shuffled_heads,
         "attnviz.effects.score_sources.ScoreSources": draw_score_sources,
         "attnviz.heads.comparison.Comparison": _comparison,
         "attnviz.heads.reach.BinnedShares": heads.draw_binned_shares,

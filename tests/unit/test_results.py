@@ -27,6 +27,7 @@ from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects, mean_patches
 from attnviz.effects.patching import patch
 from attnviz.effects.row_shuffle import shuffled_heads, shuffled_row
+from attnviz.effects.rows_over_texts import mean_shuffled_heads
 from attnviz.effects.score_sources import score_sources
 from attnviz.errors import ArgumentError, SelectionError
 from attnviz.figures.of_results import FIGURES
@@ -91,6 +92,7 @@ def made(headed) -> dict[str, Result]:
         patched,
         shuffled_heads(model, trace, 4),
         shuffled_row(model, trace, 1, 1, 4),
+        mean_shuffled_heads(model, [TEXT, "the cat sat"]),
         score_sources(model, trace, 1, 1, 4, 2),
         attnviz.compare(pattern, donor.pattern(0, 1)),
         score_of(trace, 1, 1, 4, 2),
@@ -270,6 +272,12 @@ def of_shuffled_heads(shuffled) -> Iterator[list[object]]:
         yield [layer, head, shuffled.heads[layer, head], shuffled.p_values[layer, head]]
 
 
+def of_mean_shuffled(shuffled) -> Iterator[list[object]]:
+    for layer, head in np.ndindex(shuffled.changes.shape[1:]):
+        first, second = shuffled.changes[:, layer, head].tolist()
+        yield [layer, head, (first + second) / 2, abs(first - second) / 2**0.5, 2]
+
+
 def of_shuffled_row(row) -> Iterator[list[object]]:
     for at, order in enumerate(row.orders.tolist()):
         weights = [float(row.weights[number]) for number in order]
@@ -386,6 +394,7 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.patching.PatchEffects": of_patches,
     "attnviz.effects.row_shuffle.ShuffledHeads": of_shuffled_heads,
     "attnviz.effects.row_shuffle.ShuffledRow": of_shuffled_row,
+    "attnviz.effects.rows_over_texts.MeanShuffledHeads": of_mean_shuffled,
     "attnviz.effects.score_sources.ScoreSources": of_sources,
     "attnviz.heads.comparison.Comparison": of_comparison,
     "attnviz.heads.reach.BinnedShares": of_bins,
@@ -417,6 +426,7 @@ WITHOUT_TOKENS = {
         "MeanDirectEffects",
         "MeanHeadEffects",
         "MeanPatches",
+        "MeanShuffledHeads",
         "NeedleHeads",
         "Removal",
         "Score",
