@@ -1,4 +1,5 @@
 from . import ablation as ablation
+from . import attribution_methods as attribution_methods
 from . import attribution_patching as attribution_patching
 from . import cell_effects as cell_effects
 from . import copying as copying
@@ -17,5 +18,6 @@ from . import patching as patching
 from . import path_patching as path_patching
 from . import prompts as prompts
 from . import score_sources as score_sources
+from . import shapley as shapley
 from . import token_embeddings as token_embeddings
 from . import token_removal as token_removal

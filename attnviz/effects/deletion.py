@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz.arguments import typed
-from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
+from attnviz.effects.attribution_methods import METHODS, AttributionMethod, titled
+from attnviz.effects.input_attribution import InputAttribution
 from attnviz.effects.outcome import Outcome
 from attnviz.effects.token_embeddings import Baseline, removable
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
@@ -37,8 +38,8 @@ MOST_POINTS = 10
 LEVEL = 0.05
 """Probability that any method is called better than random if the orders of all methods are random."""
 
-N_ORDERS = 139
-"""Fewest random orders whose least p-value, 1/140, is at most `LEVEL` / 7, so that one of seven methods can be better than
+N_ORDERS = round(len(METHODS) / LEVEL) - 1
+"""Fewest random orders whose least p-value, 1 / (N + 1), is at most `LEVEL` / m, so that one of all m methods can be better than
 chance. The test keeps `LEVEL` with any number of orders."""
 
 PERCENTILES = (5.0, 95.0)
@@ -63,6 +64,13 @@ class DeletionCurve(Record):
     the outcome by themselves. Equation 2 and the area over its curve."""
     n_as_good: int
     """Random orders whose comprehensiveness is at least that of this order."""
+    converged: bool = True
+    """False for the order of integrated gradients that did not converge: what the curve judges is not the method."""
+
+    @property
+    def title(self) -> str:
+        """The method's name, with what is against it."""
+        return titled(METHODS[self.method].title, self.converged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,7 +131,7 @@ class Deletion(Result):
     def _table(self) -> Table:
         """A row for each point of each curve."""
         rows = [
-            [curve.method, count, removed, kept]
+            [titled(curve.method, curve.converged), count, removed, kept]
             for curve in self.curves
             for count, removed, kept in zip(self.counts, curve.removed, curve.kept, strict=True)
         ]
@@ -236,6 +244,7 @@ def deletion_curves(
                 comprehensiveness=float(comprehensiveness[number]),
                 sufficiency=float(sufficiency[number]),
                 n_as_good=int((~(by_chance < comprehensiveness[number])).sum()),  # NaN is no better than any
+                converged=curve.converged,
             )
             for number, curve in enumerate(attributions)
         ),

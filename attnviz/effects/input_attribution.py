@@ -5,13 +5,14 @@ Which method is right for a text is measured in `attnviz.effects.deletion`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
 from attnviz.arguments import typed
+from attnviz.effects.attribution_methods import METHODS, AttributionMethod, titled
 from attnviz.effects.outcome import (
     AnyOutcome,
     ClassAnswer,
@@ -22,6 +23,7 @@ from attnviz.effects.outcome import (
     refuse_no_gradient,
     unchanged,
 )
+from attnviz.effects.shapley import N_PERMUTATIONS, ShapleySample, sample_shapley
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
@@ -38,17 +40,6 @@ if TYPE_CHECKING:
     from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
-AttributionMethod = Literal[
-    "gradient_times_input",
-    "integrated_gradients",
-    "token_replaced",
-    "keys_masked",
-    "norms",
-    "rollout",
-    "flow",
-]
-METHODS: tuple[AttributionMethod, ...] = get_args(AttributionMethod)
-
 SMALLEST_SHARE = 1e-4
 """Gradient x input is left out where its largest value is below this share of integrated gradients' largest: rounding."""
 
@@ -56,7 +47,6 @@ FLOW_TOKENS = 256
 """Longest text, in tokens, for which flow to one token is computed; half as many for flow to all tokens. On one core, with
 6 layers, flow to one token takes 3 ms for 12 tokens, 0.2 s for 128 and 6 s for 256."""
 
-_OF_ATTENTION = frozenset({"norms", "rollout", "flow"})
 _OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
 
 
@@ -74,12 +64,15 @@ class InputAttribution(Result):
     integral: PathIntegral | None = None
     """For integrated gradients: how well they sum to the outcome of the text minus that of the baseline. In a mixture
     of experts the outcome jumps where a token changes its expert, and no number of points closes the gap."""
+    sample: ShapleySample | None = None
+    """For Shapley values: what each token changes in each permutation, and so the standard errors."""
 
     def _table(self) -> Table:
-        """A row for each token."""
+        """A row for each token, with the standard error where there is one."""
         names = entry_names(Axis.of(self.tokens))
-        rows = zip(range(len(names)), names, self.values, strict=True)
-        return ["position", "token", self.method], [*map(list, rows)]
+        columns = _columns(self)
+        rows = zip(range(len(names)), names, *columns.values(), strict=True)
+        return ["position", "token", *columns], [*map(list, rows)]
 
     @property
     def sum(self) -> float:
@@ -87,14 +80,30 @@ class InputAttribution(Result):
         return float(self.values.sum(dtype=np.float64))
 
     def joined(self, other: "InputAttribution") -> "InputAttribution":
-        """Integrated gradients over this part of the path and another."""
+        """Integrated gradients over this part of the path and another, or Shapley values of these permutations and others."""
+        if self.sample is not None and other.sample is not None:
+            return _of_sample(self.sample.joined(other.sample), self.tokens, self.baseline)
         assert self.integral is not None and other.integral is not None  # no other method has parts
         return _of_integral(self.integral.joined(other.integral), self.tokens, self.baseline)
 
     @property
     def has_sign(self) -> bool:
         """Whether a token may lower the outcome; weights say only how much is read."""
-        return self.method not in _OF_ATTENTION
+        return METHODS[self.method].has_sign
+
+    @property
+    def converged(self) -> bool:
+        """Whether the numbers are what the method defines.
+
+        False for integrated gradients whose error is above `attnviz.maths.gradients.TOLERANCE`. Shapley values state their
+        `ShapleySample.standard_errors` instead.
+        """
+        return self.integral is None or self.integral.converged
+
+    @property
+    def title(self) -> str:
+        """The method's name, with what is against it."""
+        return titled(METHODS[self.method].title, self.converged)
 
     def order(self, among: Bool[np.ndarray, " token"], direction: int = 1) -> Int[np.ndarray, " step"]:
         """Positions of some tokens, most important first; of equals the earlier one first.
@@ -130,11 +139,17 @@ class Attributions(Result):
     def _table(self) -> Table:
         """A row for each token, a column for each method."""
         names = entry_names(Axis.of(self.tokens))
-        rows = [
-            [position, name, *(attribution.values[position] for attribution in self.methods)]
-            for position, name in enumerate(names)
-        ]
-        return ["position", "token", *(attribution.method for attribution in self.methods)], rows
+        columns = {name: values for by in self.methods for name, values in _columns(by).items()}
+        rows = zip(range(len(names)), names, *columns.values(), strict=True)
+        return ["position", "token", *columns], [*map(list, rows)]
+
+
+def _columns(attribution: InputAttribution) -> dict[str, Float[np.ndarray, " token"]]:
+    """The columns of a method in a table: its numbers, and their standard errors where it has some."""
+    columns = {titled(attribution.method, attribution.converged): attribution.values}
+    if attribution.sample is not None:
+        columns[f"{attribution.method} (standard error)"] = attribution.sample.standard_errors
+    return columns
 
 
 @typed
@@ -170,6 +185,8 @@ def attribute_inputs(
     methods: Sequence[AttributionMethod] | None = None,
     baseline: Baseline | None = None,
     most_points: int = gradients.MOST_POINTS,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
     part: tuple[int, int] = (0, 1),
     progress: Progress | None = None,
 ) -> tuple[InputAttribution, ...]:
@@ -182,10 +199,12 @@ def attribute_inputs(
     Args:
         trace: of the text without interventions.
         outcome: as `attnviz.effects.outcome.measured` takes it.
-        methods: None for all that are available.
+        methods: None for all that are available but Shapley values, which run the text `N_PERMUTATIONS` times as often as
+            replacing each token does.
         baseline: what stands for no token; None for the model's own, see `attnviz.effects.token_embeddings.BASELINES`.
-        most_points, part: of integrated gradients, as of `attnviz.maths.gradients.integrated_gradients`; parts are
-            `InputAttribution.joined`.
+        most_points: of integrated gradients, as of `attnviz.maths.gradients.integrated_gradients`.
+        n_permutations, seed: of Shapley values, as of `attnviz.effects.shapley.sample_shapley`.
+        part: of integrated gradients' path or of Shapley's permutations; parts are `InputAttribution.joined`.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
@@ -197,7 +216,10 @@ def attribute_inputs(
     measure = measured(model, trace, outcome)
     if isinstance(outcome, str):
         outcome = outcome_from(outcome)
-    chosen = available_methods(trace, outcome) if methods is None else tuple(methods)
+    is_all = methods is None
+    if methods is None:
+        methods = [method for method in available_methods(trace, outcome) if METHODS[method].is_quick]
+    chosen = tuple(methods)
     for method in chosen:
         if (reason := _missing(trace, outcome, method)) is not None:
             others = ", ".join(available_methods(trace, outcome))
@@ -213,7 +235,19 @@ def attribute_inputs(
             attributions.append(
                 _leave_out(model, trace, outcome, method, baseline, text.baseline_label, tell)
             )
-        elif method in _OF_ATTENTION:
+        elif method == "shapley":
+            sample = sample_shapley(
+                model,
+                trace,
+                outcome,
+                baseline=baseline,
+                n_permutations=n_permutations,
+                seed=seed,
+                part=part,
+                progress=tell,
+            )
+            attributions.append(_of_sample(sample, trace.tokens, text.baseline_label))
+        elif not METHODS[method].has_sign:
             attributions.append(
                 InputAttribution(
                     method=method,
@@ -224,7 +258,7 @@ def attribute_inputs(
         else:
             attributions.append(_by_gradients(text, trace.tokens, measure, method, most_points, part, tell))
         tell(1.0)
-    return tuple(attributions if methods is not None else without_rounding(attributions))
+    return tuple(without_rounding(attributions) if is_all else attributions)
 
 
 def _by_gradients(
@@ -255,6 +289,16 @@ def _of_integral(integral: PathIntegral, tokens: Tokens, baseline: str | None) -
         values=integral.values.astype(np.float32),
         baseline=baseline,
         integral=integral,
+    )
+
+
+def _of_sample(sample: ShapleySample, tokens: Tokens, baseline: str | None) -> InputAttribution:
+    return InputAttribution(
+        method="shapley",
+        tokens=tokens,
+        values=sample.values.astype(np.float32),
+        baseline=baseline,
+        sample=sample,
     )
 
 

@@ -1,6 +1,6 @@
 """How much each token counts for an outcome by several methods, and the outcome as tokens are removed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +24,8 @@ from attnviz.figures.theme import (
 )
 
 if TYPE_CHECKING:
-    from attnviz.effects.deletion import Deletion, DeletionCurve
-    from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
+    from attnviz.effects.deletion import Deletion
+    from attnviz.effects.input_attribution import InputAttribution
 
 _ROW, _TOP = 24, 110  # px
 _MOST_WRITTEN = 40
@@ -37,7 +37,6 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 
 def draw_attributions(
     attributions: "Sequence[InputAttribution]",
-    names: "Mapping[AttributionMethod, str] | None" = None,
     *,
     picked: int | None = None,
     theme: ThemeName = "light",
@@ -45,11 +44,9 @@ def draw_attributions(
     """A row for each token, a column for each method, each column on its own scale; custom data are token and method.
 
     Args:
-        names: of the methods, as they are written above the columns; None for their own.
         picked: position of the selected token, whose row is outlined.
     """
     palette, tokens = THEMES[theme], attributions[0].tokens
-    names = names or _names_of(attributions)
     values = np.stack([attribution.values for attribution in attributions], axis=1)
     largest = np.abs(values).max(axis=0, initial=0.0)
     shares = values / np.where(largest > 0, largest, 1)
@@ -58,7 +55,7 @@ def draw_attributions(
         f"{isolated(literal(shortened(label, LONGEST_HOVER)))}·{at}" for at, label in enumerate(tokens.labels)
     ]
     written_tokens = [isolated(literal(shortened(label, LONGEST_LABEL))) for label in tokens.labels]
-    columns = [names[attribution.method] for attribution in attributions]
+    columns = [attribution.title for attribution in attributions]
     cells: Marks = dict(
         type="heatmap",
         x=columns,
@@ -109,7 +106,6 @@ def draw_attributions(
 
 def draw_deletion(
     deletion: "Deletion",
-    names: "Mapping[AttributionMethod, str] | None" = None,
     *,
     outcome: str = "outcome",
     theme: ThemeName = "light",
@@ -117,10 +113,9 @@ def draw_deletion(
     """A line for each method: the outcome as tokens are removed in its order; the band holds 90% of random orders.
 
     Args:
-        names: of the methods, as they stand in the legend; None for their own.
         outcome: name of the outcome's number, written beside the axis.
     """
-    palette, names = THEMES[theme], names or _names_of(deletion.curves)
+    palette = THEMES[theme]
     band: list[Marks] = [
         dict(
             type="scatter",
@@ -141,13 +136,13 @@ def draw_deletion(
             curve.removed,
             {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
             mode="lines+markers",
-            name=names[curve.method],
+            name=curve.title,
             line={
                 "color": palette.groups[number % len(palette.groups)],
                 "width": 2,
                 "dash": _DASHES[number % len(_DASHES)],
             },
-            hovertemplate=f"{names[curve.method]}, %{{x}} away: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+            hovertemplate=f"{curve.title}, %{{x}} away: %{{y:{HOVER_NUMBER}}}<extra></extra>",
         )
         for number, curve in enumerate(deletion.curves)
     ]
@@ -163,7 +158,3 @@ def draw_deletion(
             legend=legend_above(),
         ),
     )
-
-
-def _names_of(made: "Sequence[InputAttribution | DeletionCurve]") -> "dict[AttributionMethod, str]":
-    return {by.method: by.method.replace("_", " ") for by in made}

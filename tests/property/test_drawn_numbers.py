@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attnviz.effects.ablation import HeadEffects, Removal
+from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import ChanceBand, Deletion, DeletionCurve
-from attnviz.effects.input_attribution import METHODS, InputAttribution
+from attnviz.effects.input_attribution import InputAttribution
 from attnviz.effects.lens import FollowedTokens
 from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects
@@ -98,7 +99,7 @@ def test_bars_of_the_parts_of_each_layer(pairs, picked):
 
 @given(numbers(2, 3), numbers(2, 3))
 def test_curves_of_deletion_and_the_band_of_chance(removed, kept):
-    methods = METHODS[:2]
+    methods, titles = list(METHODS)[:2], ["Gradient × input", "Integrated gradients (not converged)"]
     low, high = np.array([[-1, -2, -3], [4, 5, 6]], dtype=np.float32)
     deletion = Deletion(
         removal="token_replaced",
@@ -115,6 +116,7 @@ def test_curves_of_deletion_and_the_band_of_chance(removed, kept):
                 comprehensiveness=0.5,
                 sufficiency=0.25,
                 n_as_good=1,
+                converged=at == 0,
             )
             for at, method in enumerate(methods)
         ),
@@ -128,31 +130,30 @@ def test_curves_of_deletion_and_the_band_of_chance(removed, kept):
             sufficiency=(0.0, 0.0),
         ),
     )
-    band, *lines = draw_deletion(deletion, {method: method for method in methods}, outcome="logit").data
+    band, *lines = draw_deletion(deletion, outcome="logit").data
     assert {*zip(band.x, band.y, strict=True)} == {
         (at, float(side[at])) for side in (low, high) for at in range(3)
     }
-    for at, (method, line) in enumerate(zip(methods, lines, strict=True)):
-        assert (line.name, list(line.x), list(line.y)) == (method, [0, 1, 2], removed[at].tolist())
-        assert method in line.hovertemplate
+    for at, (title, line) in enumerate(zip(titles, lines, strict=True)):
+        assert (line.name, list(line.x), list(line.y)) == (title, [0, 1, 2], removed[at].tolist())
+        assert title in line.hovertemplate
 
 
 @given(numbers(2, 3), st.sampled_from([None, 1]))
 def test_cells_of_attributions(values, picked):
     """Each column on its own scale: the cell farthest from 0 is 1 or -1; hover texts have the numbers themselves."""
-    methods = METHODS[:2]
+    methods, titles = list(METHODS)[:2], ["Gradient × input", "Integrated gradients"]
     attributions = [
         InputAttribution(method=method, tokens=hand_made.tokens(LABELS), values=row)
         for method, row in zip(methods, values, strict=True)
     ]
-    names = {method: f"method {at}" for at, method in enumerate(methods)}
-    figure = draw_attributions(attributions, names, picked=picked)
+    figure = draw_attributions(attributions, picked=picked)
     cells = figure.data[0]
     for token, method in np.ndindex(3, 2):
         own = [float(value) for value in values[method]]
         assert cells.z[token][method] == pytest.approx(own[token] / max(map(abs, own)))
         hover = cells.hovertext[token][method]
-        assert LABELS[token] in hover and f"method {method}: {number_text(own[token])}" in hover
+        assert LABELS[token] in hover and f"{titles[method]}: {number_text(own[token])}" in hover
         assert list(cells.customdata[token][method]) == [token, method]
     frames = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes]
     assert frames == ([] if picked is None else [(-0.5, 1.5, picked - 0.5, picked + 0.5)])

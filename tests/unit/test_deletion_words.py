@@ -5,19 +5,22 @@ from typing import Any
 
 import pytest
 
+from attnviz.effects.attribution_methods import METHODS
 from ui.rooms.cause.inputs.removed_tokens import conclusion, correction
 
-METHODS = ("token_replaced", "keys_masked", "integrated_gradients", "norms", "rollout", "flow")
+NAMES = ("token_replaced", "keys_masked", "integrated_gradients", "norms", "rollout", "flow")
 
 
 def deletion(areas, better, n_as_good=0) -> Any:
     """The comprehensiveness of some methods beside 199 random orders."""
     return SimpleNamespace(
         curves=[
-            SimpleNamespace(method=method, comprehensiveness=area, n_as_good=n_as_good)
-            for method, area in zip(METHODS, areas, strict=False)
+            SimpleNamespace(
+                method=method, title=METHODS[method].title, comprehensiveness=area, n_as_good=n_as_good
+            )
+            for method, area in zip(NAMES, areas, strict=False)
         ],
-        better=METHODS[:better],
+        better=NAMES[:better],
         chance=SimpleNamespace(n_orders=199),
     )
 

@@ -123,10 +123,10 @@ def test_the_share_of_the_points_that_is_told_is_at_most_the_whole():
 @pytest.mark.parametrize(
     ("values", "difference", "error", "converged"),
     [
-        ([-4.0, 1.0], 0.5, 0.08, True),  # 0.02 of the largest value, whatever its sign
-        ([-4.0, 1.0], 0.5, 0.0801, False),
-        ([0.25, 1.0], -10.0, 0.2, True),  # of the difference, which is larger
-        ([0.25, 1.0], -10.0, 0.2001, False),
+        ([-4.0, 1.0], 0.5, 0.04, True),  # 0.01 of the largest value, whatever its sign
+        ([-4.0, 1.0], 0.5, 0.0401, False),
+        ([0.25, 1.0], -10.0, 0.1, True),  # of the difference, which is larger
+        ([0.25, 1.0], -10.0, 0.1001, False),
         ([0.0], 0.0, 1e-6, True),  # rounding
         ([0.0], 0.0, 1.1e-6, False),
         ([], 0.0, 1e-6, True),

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.deletion import LEVEL, N_ORDERS
-from attnviz.effects.input_attribution import METHODS
 from attnviz.maths.significance import holm, p_value
 
 N_TEXT = 2000

@@ -8,11 +8,12 @@ import pytest
 
 from attnviz.effects import lens
 from attnviz.effects.ablation import ablate, ablate_layers, remove_greedily, remove_in_order
+from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.attribution_patching import attribute_patches
 from attnviz.effects.cell_effects import mask_cells
 from attnviz.effects.copying import copying_scores
 from attnviz.effects.deletion import deletion_curves, random_orders
-from attnviz.effects.input_attribution import METHODS, attribute_inputs
+from attnviz.effects.input_attribution import attribute_inputs
 from attnviz.effects.logit_attribution import attribute_answer
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import TokenAnswer

@@ -11,10 +11,10 @@ import streamlit as st
 from jaxtyping import Bool, Float
 from plotly.graph_objects import Figure
 
+from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.deletion import RandomOrders, deletion_curves, random_orders
 from attnviz.effects.input_attribution import (
-    METHODS,
-    AttributionMethod,
+    Attributions,
     InputAttribution,
     attribute_inputs,
     available_methods,
@@ -27,7 +27,6 @@ from attnviz.figures.numbers import number_text, percent_text, power_text
 from attnviz.maths.gradients import FIRST_PANELS, NODES, ROUNDING
 from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Axis, Tokens
-from attnviz.records.table import entry_names, table_csv
 from ui.rooms.cause import outcome
 from ui.rooms.cause.own_run import MeasuredRun, check_can_run
 from ui.runtime import cache
@@ -41,16 +40,6 @@ from ui.words.extremes import places_of_largest
 from ui.words.findings import correlation_text, name
 from ui.words.literal import literal
 
-NAMES: dict[AttributionMethod, str] = {
-    "gradient_times_input": "Gradient × input",
-    "integrated_gradients": "Integrated gradients",
-    "token_replaced": "Token replaced",
-    "keys_masked": "Keys masked",
-    "norms": "Norm-based weights",
-    "rollout": "Rollout",
-    "flow": "Attention flow",
-}
-"""The methods' names on screen."""
 PARTS = 2
 """Parts of integrated gradients' path, and of the random orders, to keep the default number of processes busy."""
 _RUNS = 700
@@ -97,7 +86,7 @@ class Screen(MeasuredRun):
             lambda: [
                 self.call(attribute_inputs, methods=(method,), **TELLS_PROGRESS)
                 for method in available_methods(self.view.trace, self.outcome)
-                if method != "integrated_gradients"
+                if METHODS[method].is_quick and method != "integrated_gradients"
             ],
         )
 
@@ -179,12 +168,7 @@ def draw(screen: Screen, attributions: Sequence[InputAttribution], *, complete: 
     Args:
         complete: whether all methods are done; until then no cell can be selected.
     """
-    names = NAMES | {
-        attribution.method: f"{NAMES[attribution.method]} (not converged)"
-        for attribution in attributions
-        if _is_off(attribution)
-    }
-    drawn = draw_attributions(attributions, names, picked=screen.view.query, theme=screen.view.theme)
+    drawn = draw_attributions(attributions, picked=screen.view.query, theme=screen.view.theme)
     chart(
         drawn,
         key="inputs_sheet",
@@ -201,7 +185,7 @@ def sums(attributions: Sequence[InputAttribution]) -> str:
     signed = [attribution for attribution in attributions if attribution.has_sign]
     if not signed:
         return ""
-    listed = ", ".join(f"{NAMES[each.method]} {number_text(each.sum)}" for each in signed)
+    listed = ", ".join(f"{METHODS[each.method].title} {number_text(each.sum)}" for each in signed)
     sentence = f"Sums over the tokens: {listed}."
     for each in signed:
         if (integral := each.integral) is not None:
@@ -209,14 +193,10 @@ def sums(attributions: Sequence[InputAttribution]) -> str:
             share = f" ({percent_text(apart / abs(integral.difference))})" if integral.difference else ""
             how = "converged" if integral.converged else "did not converge"
             sentence += (
-                f" {NAMES[each.method]} must sum to {number_text(integral.difference)}, the difference in outcome: "
+                f" {METHODS[each.method].title} must sum to {number_text(integral.difference)}, the difference in outcome: "
                 f"{number_text(apart)}{share} apart; {how}, {integral.n_points} points."
             )
     return sentence
-
-
-def _is_off(attribution: InputAttribution) -> bool:
-    return attribution.integral is not None and not attribution.integral.converged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,9 +232,7 @@ def first_tokens(attributions: Sequence[InputAttribution], among: Bool[np.ndarra
         0.0,
     )
     direction = int(np.nan_to_num(np.sign(whole)))
-    counted = [
-        attribution for attribution in attributions if attribution.has_sign and not _is_off(attribution)
-    ]
+    counted = [attribution for attribution in attributions if attribution.has_sign and attribution.converged]
     values = [attribution.values[positions].astype(np.float64) * (direction or 1) for attribution in counted]
     places = [places_of_largest(value, number_text) for value in values]
     named = [int(positions[place[0]]) for place in places if len(place) == 1]
@@ -327,7 +305,7 @@ def note(screen: Screen, attributions: Sequence[InputAttribution], first: FirstT
             "Gradient × input is left out: here it is negligible beside integrated gradients, as in models that scale every token's "
             "vector to one length."
         )
-    unsigned = [NAMES[attribution.method] for attribution in attributions if not attribution.has_sign]
+    unsigned = [METHODS[attribution.method].title for attribution in attributions if not attribution.has_sign]
     if unsigned:
         several = len(unsigned) > 1
         listed = f"{', '.join(unsigned[:-1])} and {unsigned[-1]}" if several else unsigned[0]
@@ -373,12 +351,7 @@ def _sum(attribution: InputAttribution) -> str:
 
 def as_csv(screen: Screen) -> bytes:
     """A line for every token, a column for every method."""
-    names, attributions = entry_names(Axis.of(screen.tokens)), screen.attributions
-    rows = [
-        [at, names[at], *(attribution.values[at] for attribution in attributions)]
-        for at in range(len(screen.tokens))
-    ]
-    return table_csv(["position", "token", *(attribution.method for attribution in attributions)], rows)
+    return Attributions(tokens=screen.tokens, methods=tuple(screen.attributions)).csv()
 
 
 def inputs_lines(view: View, outcome: object) -> str:

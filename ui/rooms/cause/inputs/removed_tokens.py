@@ -9,7 +9,7 @@ from plotly.graph_objects import Figure
 from attnviz.effects.deletion import LEVEL, Deletion, RandomOrders
 from attnviz.figures.inputs import draw_deletion
 from attnviz.figures.numbers import number_text, percent_text
-from ui.rooms.cause.inputs.attributions import NAMES, Screen
+from ui.rooms.cause.inputs.attributions import Screen
 from ui.shell.chart import chart
 from ui.shell.waiting import is_there
 from ui.words.extremes import places_of_largest
@@ -37,7 +37,7 @@ def removed_tokens(screen: Screen) -> Figure | None:
 def curves(screen: Screen, deletion: Deletion) -> Figure:
     """Draws the finding, and a line for each method with the band of chance; returns the figure."""
     st.markdown(f"**{conclusion(deletion)}**")
-    drawn = draw_deletion(deletion, NAMES, outcome="outcome", theme=screen.view.theme)
+    drawn = draw_deletion(deletion, outcome="outcome", theme=screen.view.theme)
     chart(
         drawn,
         key="inputs_deletion",
@@ -68,7 +68,7 @@ def rows_of(deletion: Deletion) -> list[dict[str, str]]:
     chance = deletion.chance
     rows = [
         {
-            "method": NAMES[curve.method],
+            "method": curve.title,
             "comprehensiveness": number_text(curve.comprehensiveness),
             "random orders as good": f"{curve.n_as_good} of {chance.n_orders}",
             "sufficiency": number_text(curve.sufficiency),
@@ -90,7 +90,7 @@ def conclusion(deletion: Deletion) -> str:
     best = [deletion.curves[at] for (at,) in places_of_largest(areas, number_text)]
     if not best:
         return "The methods cannot be compared: the outcomes are not numbers"
-    named, n_better = " and ".join(f"“{NAMES[curve.method]}”" for curve in best), len(deletion.better)
+    named, n_better = " and ".join(f"“{curve.title}”" for curve in best), len(deletion.better)
     if not n_better:
         return (
             f"By comprehensiveness, no method is better than chance for this sentence: {best[0].n_as_good} of "
