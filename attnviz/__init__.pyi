@@ -18,6 +18,8 @@ from .effects.input_attribution import attribute as attribute
 from .effects.lens import lens as lens
 from .effects.needle import needle as needle
 from .effects.patching import patch as patch
+from .effects.row_shuffle import shuffled_heads as shuffled_heads
+from .effects.row_shuffle import shuffled_row as shuffled_row
 from .errors import ArgumentError as ArgumentError
 from .errors import AttnvizError as AttnvizError
 from .errors import BundleError as BundleError

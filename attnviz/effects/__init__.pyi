@@ -17,6 +17,7 @@ from . import patches as patches
 from . import patching as patching
 from . import path_patching as path_patching
 from . import prompts as prompts
+from . import row_shuffle as row_shuffle
 from . import score_sources as score_sources
 from . import shapley as shapley
 from . import token_embeddings as token_embeddings

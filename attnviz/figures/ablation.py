@@ -23,6 +23,7 @@ from attnviz.figures.theme import (
     legend_above,
     line,
     points_at,
+    weight_scale,
 )
 from attnviz.records import Head, Measure, heads_in, known
 from attnviz.records.tokens import Tokens
@@ -30,6 +31,7 @@ from attnviz.records.tokens import Tokens
 if TYPE_CHECKING:
     from attnviz.effects.ablation import HeadEffects, LayerEffects, Removal
     from attnviz.effects.cell_effects import CellEffects
+    from attnviz.effects.row_shuffle import ShuffledHeads, ShuffledRow
 
 _HEIGHT = 320
 _MOST_NAMED = 12
@@ -59,6 +61,50 @@ def draw_head_effects(effects: "HeadEffects", *, theme: ThemeName = "light") -> 
         ],
         theme=theme,
     )
+
+
+def draw_shuffled_heads(shuffled: "ShuffledHeads", *, theme: ThemeName = "light") -> go.Figure:
+    """A cell for each layer and head: how far the outcome changes while its row is permuted; custom data are layer and head."""
+    largest = float(np.nanmax(shuffled.heads, initial=0.0)) or 1.0
+    heads = range(shuffled.heads.shape[1])
+    return draw_layer_grid(
+        shuffled.heads,
+        row="layer",
+        names=[f"head {head}" for head in heads],
+        written=[f"H{head}" for head in heads],
+        colours=Colours(
+            scale=weight_scale(THEMES[theme]), low=0.0, high=largest, title="change of the outcome"
+        ),
+        hovers=[
+            [
+                f"{Head(layer, head).words}<br>change {number_text(float(shuffled.heads[layer, head]))}, "
+                f"p = {number_text(float(shuffled.p_values[layer, head]))}"
+                for head in heads
+            ]
+            for layer in range(len(shuffled.heads))
+        ],
+        theme=theme,
+    )
+
+
+def draw_shuffled_row(shuffled: "ShuffledRow", *, theme: ThemeName = "light") -> go.Figure:
+    """A bar for each arrangement of the weights, the model's own among them: the outcome's distance from the mean of all."""
+    palette = THEMES[theme]
+    n_shuffle = len(shuffled.orders)
+    names = ["the model’s own", *(f"permutation {number}" for number in range(1, n_shuffle + 1))]
+    changes = [0.0, *shuffled.changes.tolist()]
+    bars: Marks = dict(
+        type="bar",
+        x=names[: len(shuffled.distances)],
+        y=shuffled.distances,
+        marker={"color": [palette.picked, *[palette.strong] * n_shuffle][: len(shuffled.distances)]},
+        text=[f"change {number_text(change)}" for change in changes[: len(shuffled.distances)]],
+        textposition="none",
+        hovertemplate=f"%{{x}}: %{{y:{HOVER_NUMBER}}}<br>%{{text}}<extra></extra>",
+    )
+    across = grid_axis(palette, "arrangement of the weights", type="category", showticklabels=False)
+    up = grid_axis(palette, "distance from the mean outcome", rangemode="tozero")
+    return figure_of(bars, base_layout(palette, height=_HEIGHT, margin={"r": 16}, xaxis=across, yaxis=up))
 
 
 def draw_layer_effects(effects: "LayerEffects", *, theme: ThemeName = "light") -> go.Figure:

@@ -97,6 +97,8 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.over_pairs.MeanHeadEffects": _mean_heads,
         "attnviz.effects.over_pairs.MeanPatches": _mean_patches,
         "attnviz.effects.patching.PatchEffects": patching.draw_patching,
+        "attnviz.effects.row_shuffle.ShuffledHeads": ablation.draw_shuffled_heads,
+        "attnviz.effects.row_shuffle.ShuffledRow": ablation.draw_shuffled_row,
         "attnviz.effects.score_sources.ScoreSources": draw_score_sources,
         "attnviz.heads.comparison.Comparison": _comparison,
         "attnviz.heads.reach.BinnedShares": heads.draw_binned_shares,

@@ -26,6 +26,7 @@ from attnviz.effects.needle import heads_off, needle
 from attnviz.effects.outcome import TokenAnswer
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects, mean_patches
 from attnviz.effects.patching import patch
+from attnviz.effects.row_shuffle import shuffled_heads, shuffled_row
 from attnviz.effects.score_sources import score_sources
 from attnviz.errors import ArgumentError, SelectionError
 from attnviz.figures.of_results import FIGURES
@@ -82,6 +83,8 @@ def made(headed) -> dict[str, Result]:
         mean_head_effects([ablate(model, of, outcome) for of in pairs]),
         mean_patches([patched, patch(model, donor, trace, outcome)]),
         patched,
+        shuffled_heads(model, trace, 4),
+        shuffled_row(model, trace, 1, 1, 4),
         score_sources(model, trace, 1, 1, 4, 2),
         attnviz.compare(pattern, donor.pattern(0, 1)),
         score_of(trace, 1, 1, 4, 2),
@@ -233,6 +236,18 @@ def of_patches(patched) -> Iterator[list[object]]:
         yield [layer, at, label(at), label(at), outcome, share if patched.can_be_shared else math.nan]
 
 
+def of_shuffled_heads(shuffled) -> Iterator[list[object]]:
+    for layer, head in np.ndindex(shuffled.heads.shape):
+        yield [layer, head, shuffled.heads[layer, head], shuffled.p_values[layer, head]]
+
+
+def of_shuffled_row(row) -> Iterator[list[object]]:
+    for at, order in enumerate(row.orders.tolist()):
+        weights = [float(row.weights[number]) for number in order]
+        key = int(row.keys[weights.index(max(weights))])
+        yield [at + 1, label(key), row.changes[at], row.distances[at + 1]]
+
+
 def of_sources(sources) -> Iterator[list[object]]:
     names = [source.short for source in sources.sources]
     cells = [
@@ -337,6 +352,8 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.over_pairs.MeanHeadEffects": of_mean_heads,
     "attnviz.effects.over_pairs.MeanPatches": of_mean_patches,
     "attnviz.effects.patching.PatchEffects": of_patches,
+    "attnviz.effects.row_shuffle.ShuffledHeads": of_shuffled_heads,
+    "attnviz.effects.row_shuffle.ShuffledRow": of_shuffled_row,
     "attnviz.effects.score_sources.ScoreSources": of_sources,
     "attnviz.heads.comparison.Comparison": of_comparison,
     "attnviz.heads.reach.BinnedShares": of_bins,
