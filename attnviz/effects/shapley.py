@@ -101,14 +101,14 @@ def sample_shapley(
             "least one permutation in each part."
         )
     random = np.random.default_rng(seed)
-    orders = np.array([random.permutation(n_place) for _ in range(end)], dtype=np.int64)[first:]
-    ranks = np.full((len(orders), n_token), -1)  # kept tokens are there from the start
-    ranks[:, places] = orders.argsort(axis=1)  # when each token joins
+    drawn = np.array([random.permutation(n_place) for _ in range(end)], dtype=np.int64)[first:]
+    ranks = np.full((len(drawn), n_token), -1)  # kept tokens are there from the start
+    ranks[:, places] = drawn  # when each token joins
     removed = ranks[:, None, :] >= np.arange(n_place + 1)[:, None]  # [permutation, step, token]
     outcomes = outcomes_without(
         model, trace, outcome, removed.reshape(-1, n_token), baseline=baseline, progress=progress
     )
-    outcomes = outcomes.reshape(len(orders), n_place + 1).astype(np.float64)
-    changes = np.zeros((len(orders), n_token))
+    outcomes = outcomes.reshape(len(drawn), n_place + 1).astype(np.float64)
+    changes = np.zeros((len(drawn), n_token))
     changes[:, places] = np.take_along_axis(np.diff(outcomes, axis=1), ranks[:, places], axis=1)
     return ShapleySample(changes=changes, difference=float(outcomes[0, -1] - outcomes[0, 0]))

@@ -1,5 +1,6 @@
 """Whether a row of weights matters: facts that are planted in crafted networks, and loops over transformers' own network."""
 
+from copy import deepcopy
 from math import dist, log
 
 import numpy as np
@@ -246,7 +247,7 @@ def test_p_of_an_arrangement_by_chance_is_small_as_rarely_as_it_says():
     assert 0.035 <= small / 2000 <= 0.065
 
 
-def row_of(distances) -> ShuffledRow:
+def row_of(distances, change=0.5) -> ShuffledRow:
     n = len(distances) - 1
     return ShuffledRow(
         kind="decoder",
@@ -258,7 +259,7 @@ def row_of(distances) -> ShuffledRow:
         keys=np.arange(2),
         weights=np.array([0.25, 0.75], dtype=np.float32),
         orders=np.tile([1, 0], (n, 1)),
-        changes=np.full(n, 0.5, dtype=np.float32),
+        changes=np.full(n, change, dtype=np.float32),
         distances=np.asarray(distances, dtype=np.float32),
         rounding=1e-6,
     )
@@ -276,6 +277,26 @@ def row_of(distances) -> ShuffledRow:
 )
 def test_p_counts_those_that_are_as_far(distances, p):
     assert row_of(distances).p == p
+
+
+def test_changes_within_rounding_are_none():
+    """However far apart rounding takes the arrangements."""
+    row = row_of([3e-7, 1e-7, 2e-7], change=9e-7)
+    assert not row.has_effect and (row.change, row.p) == (0.0, 1.0)
+    assert row_of([3e-7, 1e-7, 2e-7], change=1.1e-6).p == pytest.approx(1 / 3)
+
+
+def test_rounding_of_a_run_is_no_effect(embedded, door_trace):
+    """Of a head of the bundled model whose rows of W_O become 0, in batches that round as its own run does not."""
+    network = deepcopy(embedded.network)
+    with torch.no_grad():
+        network.encoder.layer[2].attention.output.dense.weight[:, 32:64] = 0
+    model = attnviz.wrap(network, embedded.tokenizer)
+    trace = model.trace(door_trace.tokens.text)
+    for outcome in (None, "length:7", "similarity:A window."):
+        row = shuffled_row(model, trace, 2, 1, 7, outcome)
+        assert not row.has_effect and 0 < row.rounding < 1e-4
+        assert shuffled_row(model, trace, 2, 0, 7, outcome).has_effect
 
 
 def test_of_encoder_and_decoder_an_outcome_is_needed_for_the_encoder(tiny_model):
