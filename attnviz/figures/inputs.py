@@ -70,10 +70,10 @@ def draw_attributions(
         ).tolist(),
         hovertext=[
             [
-                f"{token}<br>{column}: {number_text(float(value))}"
-                for column, value in zip(columns, row, strict=True)
+                f"{token}<br>{column}: {number_text(float(value))}{_error(attribution, at)}"
+                for attribution, column, value in zip(attributions, columns, row, strict=True)
             ]
-            for token, row in zip(rows, values, strict=True)
+            for at, (token, row) in enumerate(zip(rows, values, strict=True))
         ],
         hovertemplate="%{hovertext}<extra></extra>",
     )
@@ -102,6 +102,13 @@ def draw_attributions(
             shapes=framed,
         ),
     )
+
+
+def _error(attribution: "InputAttribution", at: int) -> str:
+    """The standard error behind the number of a token, where there is one."""
+    if attribution.sample is None:
+        return ""
+    return f" ± {number_text(float(attribution.sample.standard_errors[at]))}"
 
 
 def draw_deletion(

@@ -1,4 +1,4 @@
-"""Which tokens does the outcome depend on? Seven methods on one sheet, and which of them is right for this sentence."""
+"""Which tokens does the outcome depend on? All methods on one sheet, and which of them is right for this sentence."""
 
 from ui.part import Block, Part, Picture, Sheet
 from ui.rooms.cause.inputs.attributions import as_csv, controls, finding, inputs_lines, screen_of, sheet
@@ -12,6 +12,7 @@ PART = Part(
     terms=(
         "Attribution",
         "Integrated gradients",
+        "Shapley value",
         "Attention flow",
         "Rollout",
         "Norm-based weight",

@@ -21,10 +21,11 @@ from attnviz.effects.input_attribution import (
     without_rounding,
 )
 from attnviz.effects.outcome import TokenState
+from attnviz.effects.shapley import N_PERMUTATIONS
 from attnviz.effects.token_embeddings import removable
 from attnviz.figures.inputs import draw_attributions
 from attnviz.figures.numbers import number_text, percent_text, power_text
-from attnviz.maths.gradients import FIRST_PANELS, NODES, ROUNDING
+from attnviz.maths.gradients import FIRST_PANELS, NODES, ROUNDING, TOLERANCE
 from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Axis, Tokens
 from ui.rooms.cause import outcome
@@ -35,7 +36,7 @@ from ui.shell import errors
 from ui.shell.chart import chart, picks
 from ui.shell.export.recipe import trace_lines
 from ui.shell.view import View
-from ui.shell.waiting import is_there
+from ui.shell.waiting import QUICK, is_there
 from ui.words.extremes import places_of_largest
 from ui.words.findings import correlation_text, name
 from ui.words.literal import literal
@@ -69,14 +70,32 @@ class Screen(MeasuredRun):
 
     @cached_property
     def attributions(self) -> list[InputAttribution]:
-        """The attributions by all methods, once both jobs have finished."""
-        return so_far(self.attributing(), self.integrating())
+        """The attributions by all methods, once both jobs have finished; Shapley values where there are some."""
+        return so_far(self.attributing(), self.integrating(), self.sampled)
 
     @cached_property
     def first(self) -> "FirstTokens":
         """What the methods agree on for the tokens that may be deleted."""
         model = cache.model(self.view.selection.source.model)
         return first_tokens(self.attributions, removable(model, self.tokens))
+
+    @property
+    def sampled(self) -> list[Job]:
+        """The jobs for Shapley values that have finished; each has further permutations."""
+        finished: list[Job] = []
+        while (work := self.sampling(len(finished))).finished:
+            finished.append(work)
+        return finished
+
+    @property
+    def is_shapley_quick(self) -> bool:
+        """Whether the page computes Shapley values without being asked."""
+        return self.counted(self.n_sampled) <= QUICK
+
+    @property
+    def n_sampled(self) -> int:
+        """Tokens in all runs of the first permutations, had no two the same tokens."""
+        return N_PERMUTATIONS * len(self.tokens) ** 2
 
     def attributing(self) -> Job:
         """The job that attributes the outcome by all methods except integrated gradients, a call for each."""
@@ -99,6 +118,28 @@ class Screen(MeasuredRun):
             lambda: [self.call(attribute_inputs, part=(at, PARTS), **named) for at in range(PARTS)],
         )
 
+    def sampling(self, at: int) -> Job:
+        """The job for Shapley values by the next permutations, in parts.
+
+        Args:
+            at: number of such jobs before this one.
+        """
+        seed, n_part = self.view.selection.seed, PARTS * (at + 1)
+        named = {
+            "methods": ("shapley",),
+            "n_permutations": N_PERMUTATIONS * (at + 1),
+            "seed": seed,
+            **TELLS_PROGRESS,
+        }
+        return self.job(
+            "shapley",
+            (seed, at),
+            lambda: [
+                self.call(attribute_inputs, part=(part, n_part), **named)
+                for part in range(n_part - PARTS, n_part)
+            ],
+        )
+
     def chance(self) -> Job:
         """The job that deletes tokens in random orders, in parts."""
         named = {"seed": self.view.selection.seed, **TELLS_PROGRESS}
@@ -112,18 +153,27 @@ class Screen(MeasuredRun):
         """The job that deletes tokens in each method's order."""
         given = tuple(self.attributions), chance
         return self.job(
-            "deletion", (chance.seed,), lambda: [self.call(deletion_curves, *given, **TELLS_PROGRESS)]
+            "deletion",
+            (chance.seed, len(self.sampled)),
+            lambda: [self.call(deletion_curves, *given, **TELLS_PROGRESS)],
         )
 
 
-def so_far(work: Job, integral: Job) -> list[InputAttribution]:
+def so_far(work: Job, integral: Job, sampled: Sequence[Job] = ()) -> list[InputAttribution]:
     """The attributions so far, in the order of the methods."""
     found = [attribution for result in work.results if result is not None for attribution in result]
     there = {attribution.method: attribution for attribution in found}
     if integral.finished:
-        parts: list[InputAttribution] = [part for (part,) in integral.results]
-        there["integrated_gradients"] = reduce(InputAttribution.joined, parts)
+        there["integrated_gradients"] = joined(integral)
+    if sampled:
+        there["shapley"] = joined(*sampled)
     return without_rounding([there[method] for method in METHODS if method in there])
+
+
+def joined(*jobs: Job) -> InputAttribution:
+    """The attribution by one method from all parts of finished jobs."""
+    parts: list[InputAttribution] = [part for job in jobs for (part,) in job.results]
+    return reduce(InputAttribution.joined, parts)
 
 
 def controls(view: View) -> None:
@@ -152,14 +202,59 @@ def screen_of(view: View) -> Screen | None:
         key="integral_act",
         result=result,
     )
-    return screen if there else None
+    if not there:
+        return None
+    whole = joined(integral)
+    if not whole.converged:
+        st.warning(literal(gap(whole)), icon=":material/warning:")
+    if not screen.sampled and (screen.is_shapley_quick or not whole.converged):
+        sample_more(screen)
+    return screen
+
+
+def sample_more(screen: Screen) -> None:
+    """A button that asks for Shapley values, or for more permutations, and how far they are."""
+    n_before = len(screen.sampled)
+    is_there(
+        screen.sampling(n_before),
+        screen.counted(screen.n_sampled) if not n_before else None,
+        "Replacing tokens in random orders",
+        key="shapley_act",
+        request=screen.request("More permutations" if n_before else "Shapley values", "shapley", n_before),
+    )
 
 
 def sheet(screen: Screen) -> Figure:
     """Tokens down and methods across, and what the numbers are."""
     drawn = draw(screen, screen.attributions)
+    there = {attribution.method: attribution for attribution in screen.attributions}
+    if screen.sampled or not (screen.is_shapley_quick or not there["integrated_gradients"].converged):
+        sample_more(screen)
     st.caption(literal(note(screen, screen.attributions, screen.first)))
+    with st.expander("What the methods measure", key="inputs_methods"):
+        st.markdown(methods(screen.attributions))
     return drawn
+
+
+def methods(attributions: Sequence[InputAttribution]) -> str:
+    """A line for each method, as Markdown: its name, what its numbers are, its source."""
+    return "\n".join(
+        f"- **{about.title}**: {literal(about.what)} :small[{literal(about.source)}]"
+        for about in (METHODS[attribution.method] for attribution in attributions)
+    )
+
+
+def gap(attribution: InputAttribution) -> str:
+    """That integrated gradients do not add up, and what does."""
+    integral = attribution.integral
+    assert integral is not None  # of integrated gradients
+    difference, largest = abs(integral.difference), float(np.abs(attribution.values).max(initial=0.0))
+    of = "the difference of outcomes" if difference >= largest else "the largest value"
+    share = integral.error / max(difference, largest)
+    return (
+        f"Integrated gradients did not converge with {integral.n_points} points: their sum may be off by {percent_text(share)} of {of}, "
+        f"and {percent_text(TOLERANCE)} is the most allowed. The finding leaves them out; Shapley values sum to the difference exactly."
+    )
 
 
 def draw(screen: Screen, attributions: Sequence[InputAttribution], *, complete: bool = True) -> Figure:
@@ -195,6 +290,12 @@ def sums(attributions: Sequence[InputAttribution]) -> str:
             sentence += (
                 f" {METHODS[each.method].title} must sum to {number_text(integral.difference)}, the difference in outcome: "
                 f"{number_text(apart)}{share} apart; {how}, {integral.n_points} points."
+            )
+        if (sample := each.sample) is not None:
+            errors_of = sample.standard_errors
+            sentence += (
+                f" Shapley values are means over {len(sample.changes):,} random orders, each of which sums to the difference exactly; "
+                f"standard errors up to {number_text(float(np.nanmax(errors_of, initial=0.0)))}."
             )
     return sentence
 
@@ -295,7 +396,9 @@ def note(screen: Screen, attributions: Sequence[InputAttribution], first: FirstT
             f"Where a token is removed, its vector is replaced by {instead}; special tokens and masks are kept."
         )
     sentences += [
-        _sum(attribution) for attribution in attributions if attribution.method == "integrated_gradients"
+        _sum(attribution)
+        for attribution in attributions
+        if attribution.integral is not None and attribution.converged
     ]
     sentences += agreement(first)
     methods = {attribution.method for attribution in attributions}
@@ -310,10 +413,9 @@ def note(screen: Screen, attributions: Sequence[InputAttribution], first: FirstT
         several = len(unsigned) > 1
         listed = f"{', '.join(unsigned[:-1])} and {unsigned[-1]}" if several else unsigned[0]
         have, depend, they = ("have", "depend", "they say") if several else ("has", "depends", "it says")
-        listed = listed[0] + listed[1:].lower()
         sentences.append(
-            f"{listed} (Kobayashi et al. 2020, arXiv:2004.10102; Abnar and Zuidema 2020, arXiv:2005.00928) {have} no sign and {depend} "
-            f"on the outcome only through the tokens whose states it reads: {they} what is read, not what matters."
+            f"{listed} {have} no sign and {depend} on the outcome only through the tokens whose states it reads: {they} what is read, "
+            "not what matters."
         )
     return " ".join(sentences)
 
@@ -336,17 +438,11 @@ def agreement(first: FirstTokens) -> list[str]:
 
 
 def _sum(attribution: InputAttribution) -> str:
-    """Whether integrated gradients sum to the difference between the outcomes."""
+    """What integrated gradients that converged sum to."""
     assert attribution.integral is not None  # integrated gradients always have it
-    title = "Integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365)"
     difference, error = number_text(attribution.integral.difference), attribution.integral.error
-    if attribution.integral.converged:
-        within = "up to the rounding of float32" if error <= ROUNDING else f"within {power_text(error)}"
-        return f"{title} sum to the difference of outcomes, {difference}, {within}."
-    return (
-        f"{title} did not converge: on the way from the baseline the outcome changes faster than {attribution.integral.n_points} points follow. "
-        f"They sum to {number_text(attribution.sum)}, and the difference of outcomes is {difference}; the finding leaves them out."
-    )
+    within = "up to the rounding of float32" if error <= ROUNDING else f"within {power_text(error)}"
+    return f"Integrated gradients sum to the difference of outcomes, {difference}, {within}."
 
 
 def as_csv(screen: Screen) -> bytes:
