@@ -2,6 +2,7 @@ from . import ablation as ablation
 from . import attribution_methods as attribution_methods
 from . import attribution_patching as attribution_patching
 from . import cell_effects as cell_effects
+from . import context_mixing as context_mixing
 from . import copying as copying
 from . import deletion as deletion
 from . import input_attribution as input_attribution

@@ -32,7 +32,7 @@ from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights
 from attnviz.maths.gradients import differentiable
 from attnviz.model.answers import language_head, token_logits
-from attnviz.model.direct_path import carried, carried_back, final_steps, layer_paths
+from attnviz.model.direct_path import carried, carried_back, check_parts, final_steps, layer_paths
 from attnviz.model.head_attention import score_inputs
 from attnviz.model.model import Model
 from attnviz.model.stream import record_stream
@@ -214,16 +214,7 @@ def _attributed(
     unit: Literal["logit", "difference of logits", "length"],
 ) -> DirectEffects:
     """The parts of ``direction · last hidden state + bias``, found from the last layer down to the embedding."""
-    if model.network.dtype != torch.float32:
-        raise SelectionError(
-            f"The parts of a hidden state were asked for; {model.name} computes in {model.provenance.dtype}, which rounds too "
-            "much for a sum of them. Load it with dtype float32."
-        )
-    if "cross" in trace.kinds:
-        raise UnsupportedArchitectureError(
-            f"The parts of a hidden state were asked for; {model.name} has attention from its decoder to its encoder, whose "
-            "additions attnviz does not take apart. Select a model without, such as BERT or GPT-2."
-        )
+    check_parts(model, trace, "The parts of a hidden state were")
     stream = record_stream(model, trace, position)
     for step in final_steps(stream)[::-1]:
         direction, of_step = carried(step, direction)

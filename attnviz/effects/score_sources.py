@@ -24,9 +24,15 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from attnviz.arguments import typed
-from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.anatomy import LayerAnatomy, anatomy
-from attnviz.model.direct_path import FrozenNorm, carried, carried_back, frozen_norm, layer_paths
+from attnviz.model.direct_path import (
+    FrozenNorm,
+    carried,
+    carried_back,
+    check_parts,
+    frozen_norm,
+    layer_paths,
+)
 from attnviz.model.linear_forms import LinearForm, Wanted, linear_forms
 from attnviz.model.model import Model
 from attnviz.model.stream import Stream, record_streams
@@ -212,11 +218,7 @@ def score_sources(
     layer_call = trace.attention(layer, kind)
     for role, position, vectors in (("query", query, call.query), ("key", key, call.key)):
         check_index(f"{role} token", position, len(vectors), "this text")
-    if "cross" in trace.kinds:
-        raise UnsupportedArchitectureError(
-            f"The sources of a query and a key were asked for; {model.name} has attention from its decoder to its encoder, whose "
-            "additions attnviz does not take apart. Select a model without, such as BERT or GPT-2."
-        )
+    check_parts(model, trace, "The sources of a query and a key were")
     positions = list(dict.fromkeys((query, key)))
     streams = dict(zip(positions, record_streams(model, trace, positions), strict=True))
     made_of = anatomy(model, trace, 0, layer_call.kind)

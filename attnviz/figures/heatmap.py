@@ -30,7 +30,7 @@ from attnviz.figures.theme import (
     outline,
     weight_scale,
 )
-from attnviz.records import AttentionPattern, Kind, Measure
+from attnviz.records import AttentionPattern, Kind, Measure, Mixing
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -244,10 +244,12 @@ def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> 
     )
 
 
-MEASURE_NAMES: dict[Measure, str] = {
+MEASURE_NAMES: dict[Measure | Mixing, str] = {
     "weights": "weight",
     "norms": "norm-based weight",
     "rollout": "rollout",
+    "alti": "ALTI",
+    "value_zeroing": "value zeroing",
 }
 """The name of a cell's number, by measure."""
 

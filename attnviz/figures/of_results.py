@@ -27,6 +27,7 @@ from attnviz.records import WEIGHTS, Result, VerificationReport
 
 if TYPE_CHECKING:
     from attnviz.effects.ablation import Removal
+    from attnviz.effects.context_mixing import ContextMixing
     from attnviz.effects.input_attribution import Attributions, InputAttribution
     from attnviz.effects.over_pairs import MeanDirectEffects, MeanHeadEffects, MeanPatches
 
@@ -53,6 +54,10 @@ def _attribution(attribution: "InputAttribution", **options: Any) -> go.Figure:
 
 def _attributions(attributions: "Attributions", **options: Any) -> go.Figure:
     return inputs.draw_attributions(attributions.methods, **options)
+
+
+def _mixing(mixing: "ContextMixing", *, layer: int | None = None, **options: Any) -> go.Figure:
+    return draw_pattern(mixing.pattern(layer), **options)
 
 
 def _statistics(table: HeadTable, *, name: str | None = None, text: int = 0, **options: Any) -> go.Figure:
@@ -84,6 +89,7 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.ablation.LayerEffects": ablation.draw_layer_effects,
         "attnviz.effects.ablation.Removal": _removal,
         "attnviz.effects.cell_effects.CellEffects": ablation.draw_cell_effects,
+        "attnviz.effects.context_mixing.ContextMixing": _mixing,
         "attnviz.effects.deletion.Deletion": inputs.draw_deletion,
         "attnviz.effects.input_attribution.Attributions": _attributions,
         "attnviz.effects.input_attribution.InputAttribution": _attribution,

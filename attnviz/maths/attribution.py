@@ -87,11 +87,14 @@ def layer_norms(
     return np.sqrt(np.maximum(squares, 0.0))
 
 
-def rollout(layers: Iterable[Float[np.ndarray, "query key"]]) -> Float[np.ndarray, "query key"]:
+def rollout(
+    layers: Iterable[Float[np.ndarray, "query key"]], *, residual: float = 0.5
+) -> Float[np.ndarray, "query key"]:
     """An estimate of how much of each token of the text a token holds after several layers; rows sum to 1.
 
     Args:
-        layers: weights averaged over the heads, from the lowest layer upwards.
+        layers: weights averaged over the heads, or other matrices whose rows sum to 1, from the lowest layer upwards.
+        residual: share of each layer that is the residual connection: 0 for matrices that hold it already, such as ALTI's.
 
     Raises:
         ValueError: there is no layer.
@@ -103,7 +106,7 @@ def rollout(layers: Iterable[Float[np.ndarray, "query key"]]) -> Float[np.ndarra
     """
     reached: np.ndarray | None = None
     for weights in layers:
-        mixed = 0.5 * weights + 0.5 * np.eye(len(weights), dtype=weights.dtype)
+        mixed = (1 - residual) * weights + residual * np.eye(len(weights), dtype=weights.dtype)
         reached = mixed if reached is None else mixed @ reached
     if reached is None:
         raise ValueError("rollout needs at least one layer")

@@ -13,25 +13,40 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from attnviz.errors import UnsupportedArchitectureError
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.model import Model
 from attnviz.model.normalisation import Normalisation, is_norm, normalisation_of
-from attnviz.model.stream import Call, Stream
+from attnviz.model.stream import Call, Stream, check_own_run
 from attnviz.model.structure import OutputMap, is_sum, linear_parameters
+from attnviz.model.trace import Trace
 from attnviz.records import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrozenNorm(Record):
-    """A norm with the scale that it had for one vector: ``gain * (x - mean(x)) + bias``, or without the mean (RMS)."""
+    """A norm with the scale that it had for one vector, or for each token's: ``gain * (x - mean(x)) + bias``, or without the mean (RMS)."""
 
-    gain: Float[np.ndarray, " d_model"]
+    gain: Float[np.ndarray, "*token d_model"]
     """Its weight, divided by the scale."""
     is_centred: bool
     bias: Float[np.ndarray, " d_model"]
+
+    def linear(
+        self, parts: Float[np.ndarray, "*part d_model"], tokens: slice = slice(None)
+    ) -> Float[np.ndarray, "*part d_model"]:
+        """What it makes of parts of its input, without the bias.
+
+        Args:
+            parts: where it has a gain for each token, [token, part, d_model].
+            tokens: those whose parts are given.
+        """
+        centred = parts - parts.mean(axis=-1, keepdims=True) if self.is_centred else parts
+        return np.asarray(centred * (self.gain if self.gain.ndim == 1 else self.gain[tokens, None]))
 
     def before(
         self, direction: Float[np.ndarray, "*direction d_model"]
@@ -57,9 +72,12 @@ class FinalMap(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerPath(Record):
-    """What one layer adds to the residual stream at one token, and the norms on the way, frozen."""
+    """What one layer adds to the residual stream at one token, or at all, and the norms on the way, frozen."""
 
-    rest: Float[np.ndarray, " d_model"]
+    middle: Float[np.ndarray, "*token d_model"]
+    """The stream after the output of W_O is added, normalised where the family does that; where attention and MLP stand side by
+    side (GPT-NeoX), the sum without the MLP's output."""
+    rest: Float[np.ndarray, "*token d_model"]
     """What the rest of the layer adds: the MLP's output."""
     of_attention: FrozenNorm | None
     """Norm of the output of W_O alone, before it is added (OLMo 2, Gemma 3)."""
@@ -110,8 +128,31 @@ def carried_back(
     )
 
 
+def check_parts(model: Model, trace: Trace, asked: str) -> None:
+    """Raises where attnviz does not take a model's hidden states apart.
+
+    Args:
+        asked: what was asked for, as in "The parts of a hidden state were".
+
+    Raises:
+        SelectionError: as `check_own_run`, or a model in another dtype than float32.
+        UnsupportedArchitectureError: a model with an encoder and a decoder.
+    """
+    check_own_run(trace)
+    if model.network.dtype != torch.float32:
+        raise SelectionError(
+            f"{asked} asked for; {model.name} computes in {model.provenance.dtype}, which rounds too much for that. Load "
+            "it with dtype float32."
+        )
+    if "cross" in trace.kinds:
+        raise UnsupportedArchitectureError(
+            f"{asked} asked for; {model.name} has attention from its decoder to its encoder, whose additions attnviz does not take "
+            "apart. Select a model without, such as BERT or GPT-2."
+        )
+
+
 def layer_paths(stream: Stream, n_layer: int | None = None) -> tuple[LayerPath, ...]:
-    """What each layer adds to the stream at the token that was recorded.
+    """What each layer adds to the stream at the token that was recorded, or at each token.
 
     Args:
         n_layer: number of layers, from the first; None for all.
@@ -187,6 +228,7 @@ def _fitting(
                     steps = [None if call is None else _frozen(call) for call in norms_there]
                     if [call is None for call in norms_there] == [step is None for step in steps]:
                         yield LayerPath(
+                            middle=np.sum(middle, axis=0),
                             rest=rest.made,
                             of_attention=steps[0],
                             after_attention=steps[1],
@@ -196,17 +238,18 @@ def _fitting(
 
 def _frozen(call: Call) -> FrozenNorm | None:
     """A norm with the scale that it had in this call; None where it follows no known formula."""
-    norm = normalisation_of(call.module, call.given[None], call.made[None]) if is_norm(call.module) else None
+    rows = [vectors.reshape(-1, vectors.shape[-1]) for vectors in (call.given, call.made)]
+    norm = normalisation_of(call.module, *rows) if is_norm(call.module) else None
     return None if norm is None else frozen_norm(norm, call.given)
 
 
-def frozen_norm(norm: Normalisation, given: Float[np.ndarray, " d_model"]) -> FrozenNorm:
-    """A norm with the scale that it has for a vector."""
+def frozen_norm(norm: Normalisation, given: Float[np.ndarray, "*token d_model"]) -> FrozenNorm:
+    """A norm with the scale that it has for a vector, or for each token's."""
     centred = given.astype(np.float64)
     if norm.method == "layer":
-        centred -= centred.mean()
+        centred -= centred.mean(axis=-1, keepdims=True)
     return FrozenNorm(
-        gain=norm.weight / np.sqrt(np.mean(centred**2) + norm.eps),
+        gain=norm.weight / np.sqrt(np.mean(centred**2, axis=-1, keepdims=True) + norm.eps),
         is_centred=norm.method == "layer",
-        bias=np.zeros(len(centred)) if norm.bias is None else norm.bias,
+        bias=np.zeros(centred.shape[-1]) if norm.bias is None else norm.bias,
     )

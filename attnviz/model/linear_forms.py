@@ -20,11 +20,12 @@ from torch import Tensor, nn
 
 from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.maths.gradients import differentiable
-from attnviz.model.capture import AttentionCall, Recording, forward, recorded, recorded_in, share_parameters
+from attnviz.model.capture import AttentionCall, Recording, recorded_in, share_parameters
 from attnviz.model.changes import Changes
 from attnviz.model.model import Model
 from attnviz.model.normalisation import is_norm, normalisation_of
-from attnviz.model.structure import LayerRun, Passing
+from attnviz.model.stream import layer_runs
+from attnviz.model.structure import LayerRun
 from attnviz.model.trace import Trace
 from attnviz.records import ROLE_NAMES, Kind, Record, Role
 
@@ -77,7 +78,7 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
             "rounds too much for a sum of them. Load it with dtype float32."
         )
     network = share_parameters(model.network)
-    runs = _layer_runs(model, network, trace, kind)
+    runs = layer_runs(model, network, trace, kind)
     forms: dict[Wanted, LinearForm] = {}
     for layer in dict.fromkeys(asked.layer for asked in wanted):
         run = runs[layer]
@@ -105,10 +106,7 @@ def _vectors(network: "PreTrainedModel", run: LayerRun, entering: Tensor) -> Map
     recording = _UntilAttention(network, Changes())
     try:
         with recorded_in(recording):
-            run.layer(
-                *(entering if arg is run.state else arg for arg in run.args),
-                **{name: entering if value is run.state else value for name, value in run.named.items()},
-            )
+            run.again(entering)
     except _StoppedError as stopped:
         return stopped.vectors
     raise CaptureError(
@@ -136,21 +134,6 @@ def _form(asked: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> Li
     size = np.linalg.norm(np.abs(weight) @ np.abs(state)) + np.linalg.norm(own) + np.linalg.norm(expected)
     is_linear = bool(np.linalg.norm(bias - expected) <= _ROUNDING * size)  # False for NaN
     return LinearForm(weight=weight, bias=bias) if is_linear else None
-
-
-def _layer_runs(model: Model, network: "PreTrainedModel", trace: Trace, kind: Kind) -> Sequence[LayerRun]:
-    """How a copy of the network calls each layer while it reads the text."""
-    inputs = model.inputs(trace.tokens, trace.target_tokens)
-    before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
-    layers = map(network.get_submodule, model.structure.layers)
-    with (
-        enough_memory(),
-        torch.no_grad(),
-        Passing(network, layers, is_within=False) as passing,
-        recorded(network, keeps=False),
-    ):
-        forward(network, **inputs)
-    return passing.runs[before:]
 
 
 class _StoppedError(Exception):

@@ -111,6 +111,15 @@ class LayerRun:
     is_over: bool = False
     has_attention: bool = False
 
+    def again(self, states: Tensor) -> Tensor:
+        """What leaves the layer when it runs alone, and other states enter it: [row, token, d_model]."""
+        made = self.layer(
+            *(states if arg is self.state else arg for arg in self.args),
+            **{name: states if value is self.state else value for name, value in self.named.items()},
+        )
+        left: Tensor = made[0] if isinstance(made, tuple) else made
+        return left.reshape(states.shape)
+
 
 class Passing:
     """A context that records what passes through the layers of a network.

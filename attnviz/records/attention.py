@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import DTypeLike
 
 from attnviz.errors import ShapeError
-from attnviz.records.record import Kind, Measure, Provenance, Record
+from attnviz.records.record import Kind, Measure, Mixing, Provenance, Record
 from attnviz.records.result import MOST_COLUMNS, Result, frame_of
 from attnviz.records.table import Table, entry_names, table_csv
 from attnviz.records.tokens import Axis, Tokens, arrange
@@ -125,12 +125,12 @@ class AttentionPattern(Result):
     layer: int
     head: int | None
     """None for all heads of the layer together."""
-    measure: Measure = "weights"
+    measure: Measure | Mixing = "weights"
     scores: Float[np.ndarray, "query key"] | None
     """The softmax's input: scaled, softcapped, biased and masked, minus infinity where a key is not allowed; None where
     cells have no score: several heads or tokens together, and measures other than weights."""
     weights: Float[np.ndarray, "query key"]
-    """Values of the measure; for ``weights`` and ``rollout`` rows sum to 1 while no key is hidden."""
+    """Values of the measure; for all but ``norms`` rows sum to 1 while no key is hidden."""
     allowed: Bool[np.ndarray, "query key"]
     """True where the query may see the key."""
     queries: Axis

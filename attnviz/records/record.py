@@ -42,6 +42,11 @@ Measure = Literal["weights", "norms", "rollout"]
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
+Mixing = Literal["alti", "value_zeroing"]
+"""Measure of a cell that takes the model and not the trace alone: ``alti``, how close the key's part is to the vector after the
+attention (Ferrando et al. 2022); ``value_zeroing``, how much the query's vector turns without the key's value (Mohebbi et al. 2023).
+See `attnviz.effects.context_mixing`."""
+
 
 class _Brief(reprlib.Repr):
     """A value in a few words: of an array its dtype and shape, of a record its name."""

@@ -76,7 +76,9 @@ def test_a_direction_carried_back_meets_the_same_numbers(norms, has_bias):
     left = normalised(
         drawn[2], [a + b for a, b in zip(normalised(drawn[1], joined), rest.tolist(), strict=True)]
     )
-    path = LayerPath(rest=rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2])
+    path = LayerPath(
+        middle=rest, rest=rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2]
+    )
     back = carried_back(path, output_map, directions)
     for place in np.ndindex(2, 3):
         parts = (
@@ -87,7 +89,9 @@ def test_a_direction_carried_back_meets_the_same_numbers(norms, has_bias):
         )
         assert math.fsum(parts) == pytest.approx(product(directions[place].tolist(), left), abs=1e-9)
     # What the MLP adds is told apart from what does not depend on the text.
-    nothing = LayerPath(rest=0 * rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2])
+    nothing = LayerPath(
+        middle=rest, rest=0 * rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2]
+    )
     np.testing.assert_allclose(carried_back(nothing, output_map, directions).biases, back.biases)
     if not (has_bias or any(norms)):
         assert not back.biases.any()

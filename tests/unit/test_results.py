@@ -66,6 +66,7 @@ def made(headed) -> dict[str, Result]:
         ablate_layers(model, trace, outcome),
         remove_in_order(model, trace, outcome, [Head(1, 1), Head(0, 0)]),
         mask_cells(model, trace, outcome, 1, 1),
+        attnviz.alti(model, trace),
         deletion_curves(
             model, trace, outcome, attributions, random_orders(model, trace, outcome, n_orders=5)
         ),
@@ -125,6 +126,11 @@ def of_cells(cells) -> Iterator[list[object]]:
     for at, (query, key) in enumerate(zip(cells.queries.tolist(), cells.keys.tolist(), strict=True)):
         outcome = cells.outcomes[at]
         yield [label(query), label(key), cells.weights[at], cells.norms[at], outcome, outcome - cells.base]
+
+
+def of_mixing(mixing) -> Iterator[list[object]]:
+    for layer, query, key in np.ndindex(mixing.matrices.shape):
+        yield [layer, label(query), label(key), mixing.matrices[layer, query, key]]
 
 
 def of_deletion(deletion) -> Iterator[list[object]]:
@@ -339,6 +345,7 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.ablation.LayerEffects": of_layers,
     "attnviz.effects.ablation.Removal": of_removal,
     "attnviz.effects.cell_effects.CellEffects": of_cells,
+    "attnviz.effects.context_mixing.ContextMixing": of_mixing,
     "attnviz.effects.deletion.Deletion": of_deletion,
     "attnviz.effects.input_attribution.Attributions": of_attributions,
     "attnviz.effects.input_attribution.InputAttribution": of_attribution,

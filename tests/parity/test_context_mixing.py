@@ -1,0 +1,211 @@
+"""ALTI and value zeroing of every family: the parts give the model's own vector back, and plain loops over transformers' own
+network give the same numbers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+
+import attnviz
+from attnviz.effects.context_mixing import ContextMixing
+from attnviz.model.interventions import ScaledOutput
+from tests import tiny
+
+TEXT = "the cat sat when it opened"
+REFUSED = {"bitnet": "how layer 0", "laguna": "how layer 0"}
+"""BitNet normalises the heads' outputs before W_O, and Laguna gates them."""
+FAMILIES = [name for name, family in tiny.TEXT_FAMILIES.items() if not family.is_encoder_decoder]
+families = pytest.mark.parametrize("name", FAMILIES)
+
+
+def assert_rows_are_shares(mixing: ContextMixing, n_layer: int, n_token: int) -> None:
+    assert mixing.matrices.shape == (n_layer, n_token, n_token)
+    np.testing.assert_allclose(mixing.matrices.sum(axis=2), 1, atol=1e-5)
+    np.testing.assert_allclose(mixing.rollout.sum(axis=1), 1, atol=1e-5)
+    assert not mixing.matrices[~mixing.allowed & ~np.eye(n_token, dtype=bool)].any()
+    assert np.ptp(mixing.matrices) > 0.1
+
+
+@families
+def test_the_parts_give_the_vector_back(name, tiny_model):
+    model = tiny_model(name)
+    trace = model.trace(TEXT)
+    if name in REFUSED:
+        with pytest.raises(attnviz.UnsupportedArchitectureError, match=REFUSED[name]):
+            attnviz.alti(model, trace)
+        return
+    mixing = attnviz.alti(model, trace)
+    assert mixing.passed and mixing.gap > 0
+    assert_rows_are_shares(mixing, tiny.ENCODER_LAYERS, len(trace.tokens))
+
+
+@families
+def test_a_layer_alone_leaves_what_it_left(name, tiny_model):
+    model = tiny_model(name)
+    trace = model.trace(TEXT)
+    mixing = attnviz.value_zeroing(model, trace)
+    assert mixing.passed
+    assert_rows_are_shares(mixing, tiny.ENCODER_LAYERS, len(trace.tokens))
+
+
+NAMES = {
+    "bert": ("encoder.layer", "attention.self.value", "attention.output.dense", "attention.output.LayerNorm"),
+    "llama": ("layers", "self_attn.v_proj", "self_attn.o_proj", None),
+}
+"""The layers, and in each W_V, W_O and the norm after the sum, written down here."""
+
+
+class Read:
+    """What transformers' own network makes of a text: by layer its input, its values, weights, the norm after the sum and its output.
+
+    Args:
+        without: layer and token whose values are 0.
+    """
+
+    def __init__(self, folder, name, ids, without=None):
+        network = tf.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+        layers, value, output, norm = NAMES[name]
+        self.entered, self.left, self.values, self.normed = [], [], [], []
+        self.network = network
+        modules = list(network.get_submodule(layers))
+        self.output_maps = [layer.get_submodule(output) for layer in modules]
+        self.norms = [None if norm is None else layer.get_submodule(norm) for layer in modules]
+        for number, layer in enumerate(modules):
+            layer.register_forward_pre_hook(lambda _, args: self.entered.append(args[0][0].tolist()))
+            layer.register_forward_hook(
+                lambda _, __, made: self.left.append(
+                    (made[0] if isinstance(made, tuple) else made).reshape(len(ids), -1).tolist()
+                )
+            )
+
+            def values(_, __, made, number=number):
+                made = made.clone()
+                if without is not None and without[0] == number:
+                    made[0, without[1]] = 0.0
+                self.values.append(made[0].tolist())
+                return made
+
+            layer.get_submodule(value).register_forward_hook(values)
+            if norm is not None:
+                layer.get_submodule(norm).register_forward_hook(
+                    lambda _, args, made: self.normed.append((args[0][0].tolist(), made[0].tolist()))
+                )
+        with torch.inference_mode():
+            self.weights = network(
+                input_ids=torch.tensor([ids]), output_attentions=True
+            ).attentions  # [1, head, query, key] of each layer
+
+
+def through(norm, vector, spread):
+    mean = sum(vector) / len(vector)
+    return [
+        gain * (number - mean) / spread for gain, number in zip(norm.weight.tolist(), vector, strict=True)
+    ]
+
+
+def alti_by_loops(read: Read, layer: int, n_head: int, n_kv_head: int) -> list[list[float]]:
+    weights, values = read.weights[layer][0].tolist(), read.values[layer]
+    weight, entered = read.output_maps[layer].weight.tolist(), read.entered[layer]  # [d_model, d_in]
+    bias = read.output_maps[layer].bias
+    bias = [0.0] * len(weight) if bias is None else bias.tolist()
+    n_token, d_model = len(entered), len(weight)
+    d_head = len(weight[0]) // n_head
+    shares = []
+    for i in range(n_token):
+        parts = []
+        for j in range(n_token):
+            part = [0.0] * d_model
+            for d in range(d_model):
+                for h in range(n_head):
+                    kv = h // (n_head // n_kv_head)
+                    for v in range(d_head):
+                        value = values[j][kv * d_head + v]
+                        part[d] += weights[h][i][j] * value * weight[d][h * d_head + v]
+                if i == j:
+                    part[d] += entered[i][d]
+            parts.append(part)
+        whole = [sum(part[d] for part in parts) + bias[d] for d in range(d_model)]
+        if (norm := read.norms[layer]) is not None:
+            mean = sum(whole) / d_model
+            spread = math.sqrt(sum((number - mean) ** 2 for number in whole) / d_model + norm.eps)
+            parts = [through(norm, part, spread) for part in parts]
+            whole = [a + b for a, b in zip(through(norm, whole, spread), norm.bias.tolist(), strict=True)]
+        size = sum(abs(number) for number in whole)
+        row = [max(0.0, size - sum(abs(y - t) for y, t in zip(whole, part, strict=True))) for part in parts]
+        total = sum(row)
+        shares.append([number / total for number in row])
+    return shares
+
+
+@pytest.mark.parametrize(("name", "kv_heads"), [("bert", (2, 2)), ("llama", (6, 2))])
+def test_alti_by_loops(name, kv_heads, tiny_model, checkpoint):
+    model = tiny_model(name)
+    trace = model.trace(TEXT)
+    read = Read(checkpoint(name), name, trace.tokens.ids.tolist())
+    mixing = attnviz.alti(model, trace)
+    for layer in range(tiny.ENCODER_LAYERS):
+        np.testing.assert_allclose(mixing.matrices[layer], alti_by_loops(read, layer, *kv_heads), atol=1e-5)
+    if name == "bert":
+        reached = np.linalg.multi_dot(mixing.matrices[::-1].astype(float))
+        np.testing.assert_allclose(mixing.rollout, reached, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_value_zeroing_by_runs_of_the_network(name, tiny_model, checkpoint):
+    model = tiny_model(name)
+    trace = model.trace("the cat")
+    ids, mixing = trace.tokens.ids.tolist(), attnviz.value_zeroing(model, trace)
+    own = Read(checkpoint(name), name, ids)
+    for layer in range(tiny.ENCODER_LAYERS):
+        rows = [[0.0] * len(ids) for _ in ids]
+        for key in range(len(ids)):
+            other = Read(checkpoint(name), name, ids, without=(layer, key))
+            for query in range(len(ids)):
+                first, second = (np.array(read.left[layer][query], dtype=np.float64) for read in (own, other))
+                cosine = first @ second / math.sqrt(first @ first) / math.sqrt(second @ second)
+                rows[query][key] = 1 - cosine
+        for query, row in enumerate(rows):
+            np.testing.assert_allclose(mixing.matrices[layer, query], np.array(row) / sum(row), atol=1e-4)
+
+
+@pytest.mark.parametrize("method", [attnviz.alti, attnviz.value_zeroing])
+def test_of_trained_models(method, embedded, door_trace, smollm2):
+    mixing = method(embedded, door_trace)
+    assert mixing.passed and mixing.kind == "encoder"
+    assert_rows_are_shares(mixing, 6, len(door_trace.tokens))
+    decoder = method(smollm2, smollm2.trace("When Mary and John went to the store, John gave a drink to"))
+    assert decoder.passed and decoder.kind == "decoder"
+    assert_rows_are_shares(decoder, 30, 14)
+    assert not np.triu(decoder.matrices, 1).any()
+
+
+@pytest.mark.parametrize("method", [attnviz.alti, attnviz.value_zeroing])
+def test_what_cannot_be_asked(method, tiny_model, checkpoint):
+    bart = tiny_model("bart")
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match="from its decoder to its encoder"):
+        method(bart, bart.trace("a door", "a mat"))
+    model = tiny_model("gpt2")
+    changed = model.trace(TEXT, interventions=[ScaledOutput(kind="decoder", layer=0, head=0, factor=0.0)])
+    with pytest.raises(attnviz.SelectionError, match="without interventions"):
+        method(model, changed)
+    half = attnviz.load_model(str(checkpoint("gpt2")), dtype="bfloat16")
+    with pytest.raises(attnviz.SelectionError, match="bfloat16"):
+        method(half, half.trace(TEXT))
+    given = attnviz.Trace.from_arrays(["a", "b"], weights=[[1.0, 0.0], [0.25, 0.75]])
+    with pytest.raises(attnviz.SelectionError, match="made of arrays"):
+        method(model, given)
+
+
+@pytest.mark.parametrize("method", [attnviz.alti, attnviz.value_zeroing])
+def test_progress_and_patterns(method, tiny_model):
+    model, told = tiny_model("llama"), []
+    mixing = method(model, model.trace(TEXT), progress=told.append)
+    assert told == sorted(told) and told[-1] == 1 and len(told) >= tiny.ENCODER_LAYERS
+    pattern = mixing.pattern(1)
+    np.testing.assert_array_equal(pattern.weights, mixing.matrices[1])
+    assert pattern.measure == mixing.method and pattern.allowed.sum() == np.tri(len(mixing.tokens)).sum()
+    np.testing.assert_array_equal(mixing.pattern().weights, mixing.rollout)
+    with pytest.raises(attnviz.SelectionError, match="Layer 3"):
+        mixing.pattern(3)
