@@ -14,6 +14,7 @@ from .bundle.reading import read_bundle as read_bundle
 from .bundle.writing import write_bundle as write_bundle
 from .corpus.pipeline import profile as profile
 from .effects.ablation import ablate as ablate
+from .effects.alti_logit import alti_logit as alti_logit
 from .effects.context_mixing import alti as alti
 from .effects.context_mixing import value_zeroing as value_zeroing
 from .effects.input_attribution import attribute as attribute

@@ -1,4 +1,5 @@
 from . import ablation as ablation
+from . import alti_logit as alti_logit
 from . import attribution_methods as attribution_methods
 from . import attribution_patching as attribution_patching
 from . import cell_effects as cell_effects

@@ -11,6 +11,7 @@ Value zeroing: Mohebbi et al. 2023, "Quantifying Context Mixing in Transformers"
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -43,6 +44,9 @@ from attnviz.records import (
     check_index,
 )
 from attnviz.records.table import Table, entry_names
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 TOLERANCE = 1e-5
 """Largest gap of a layer, as a share of the length of the vector: float32 passes round each vector by about 1e-6 of its length."""
@@ -139,16 +143,11 @@ def alti(model: Model, trace: Trace, *, progress: Progress | None = None) -> Con
 
 
 def alti_of(
-    model: Model,
-    trace: Trace,
-    stream: Stream,
-    n_layer: int | None = None,
-    *,
-    progress: Progress | None = None,
+    model: Model, trace: Trace, stream: Stream, *, progress: Progress | None = None
 ) -> ContextMixing:
-    """As `alti`, of a stream that was recorded at all tokens; with ``n_layer`` of so many layers, from the first."""
+    """As `alti`, of a stream that was recorded at all tokens."""
     matrices, gaps, entered = [], [0.0], stream.start
-    paths = layer_paths(stream, n_layer)
+    paths = layer_paths(stream)
     with enough_memory():
         for layer, path in enumerate(paths):
             output_map = model.output_maps[stream.kind][layer]
@@ -242,7 +241,7 @@ def value_zeroing(model: Model, trace: Trace, *, progress: Progress | None = Non
 
 
 def _states(
-    network: torch.nn.Module, run: LayerRun, rows: Sequence[Sequence[Intervention]]
+    network: "PreTrainedModel", run: LayerRun, rows: Sequence[Sequence[Intervention]]
 ) -> Float[np.ndarray, "row token d_model"]:
     """What leaves a layer that runs alone, for each row of interventions."""
     assert run.state is not None and run.entered is not None
@@ -264,7 +263,7 @@ def _mixing(
         kind=kind,
         tokens=trace.tokens,
         matrices=np.stack(matrices).astype(np.float32),
-        allowed=np.stack([_allowed(call) for call in trace.layers[kind][: len(matrices)]]),
+        allowed=np.stack([_allowed(call) for call in trace.layers[kind]]),
         gap=gap,
         provenance=trace.provenance,
     )

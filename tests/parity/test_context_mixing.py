@@ -1,5 +1,5 @@
-"""ALTI and value zeroing of every family: the parts give the model's own vector back, and plain loops over transformers' own
-network give the same numbers."""
+"""ALTI, value zeroing and ALTI-Logit of every family: the parts give the model's own numbers back, and plain loops over
+transformers' own network give the same."""
 
 import math
 
@@ -168,6 +168,78 @@ def test_value_zeroing_by_runs_of_the_network(name, tiny_model, checkpoint):
                 rows[query][key] = 1 - cosine
         for query, row in enumerate(rows):
             np.testing.assert_allclose(mixing.matrices[layer, query], np.array(row) / sum(row), atol=1e-4)
+
+
+LINEAR = [
+    name
+    for name in tiny.WITH_HEAD
+    if name in ("eurobert", "laguna") or "decoder" in tiny.TEXT_FAMILIES[name].n_layers
+]
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_parts_of_a_logit_give_it_back(name, headed):
+    model, folder = headed(name)
+    trace = model.trace(TEXT)
+    last = len(trace.tokens) - 1
+    if reason := REFUSED.get(name) or {"gemma2": "is not linear"}.get(name):
+        with pytest.raises(attnviz.UnsupportedArchitectureError, match=reason):
+            attnviz.alti_logit(model, trace, last, "a")
+        return
+    theirs = tiny.WITH_HEAD[name].from_pretrained(folder, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        logits = theirs(**model.inputs(trace.tokens)).logits[0, last]
+    first, second = logits[model.tokenizer.convert_tokens_to_ids(["a", "b"])].tolist()
+    for against, total in ((None, first), ("b", first - second)):
+        found = attnviz.alti_logit(model, trace, last, "a", against=against)
+        assert found.passed
+        parts = [float(found.of_attention.sum()), found.direct.embedding, found.direct.bias]
+        parts += [float(found.direct.mlps.sum()), float(found.direct.biases.sum())]
+        assert math.fsum(parts) == pytest.approx(total, abs=1e-4)
+        assert float(found.values.sum()) + found.rest == pytest.approx(total, abs=1e-4)
+        assert found.values[last] - found.of_attention[last] == pytest.approx(found.direct.embedding, abs=1e-4)
+
+
+def test_alti_logit_by_loops(headed):
+    """Of a Llama: each layer's part of each token, through the last norm with its own scale, traced by ALTI's matrices."""
+    model, folder = headed("llama")
+    trace = model.trace("the cat")
+    whole = tf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    read = Read(folder, "llama", trace.tokens.ids.tolist())
+    n_token, at = len(trace.tokens), len(trace.tokens) - 1
+    left = read.left[-1][at]
+    scale = math.sqrt(sum(number**2 for number in left) / len(left) + whole.config.rms_norm_eps)
+    row = whole.lm_head.weight[model.tokenizer.convert_tokens_to_ids("a")].tolist()
+    direction = [w * gain / scale for w, gain in zip(row, whole.model.norm.weight.tolist(), strict=True)]
+    expected = [0.0] * n_token
+    for layer in range(tiny.ENCODER_LAYERS):
+        weights, values = read.weights[layer][0].tolist(), read.values[layer]
+        weight = read.output_maps[layer].weight.tolist()
+        d_head = len(weight[0]) // 6
+        parts = [
+            sum(
+                direction[d] * weights[h][at][j] * values[j][h // 3 * d_head + v] * weight[d][h * d_head + v]
+                for d in range(len(weight))
+                for h in range(6)
+                for v in range(d_head)
+            )
+            for j in range(n_token)
+        ]
+        for below in reversed(range(layer)):
+            shares = alti_by_loops(read, below, 6, 2)
+            parts = [sum(parts[j] * shares[j][k] for j in range(n_token)) for k in range(n_token)]
+        expected = [a + b for a, b in zip(expected, parts, strict=True)]
+    found = attnviz.alti_logit(model, trace, at, "a")
+    np.testing.assert_allclose(found.of_attention, expected, atol=1e-4)
+    start = sum(d * x for d, x in zip(direction, read.entered[0][at], strict=True))
+    assert found.direct.embedding == pytest.approx(start, abs=1e-4)
+
+
+def test_alti_logit_of_a_trained_decoder(smollm2):
+    trace = smollm2.trace("When Mary and John went to the store, John gave a drink to")
+    found = attnviz.alti_logit(smollm2, trace, 13, " Mary", against=" John")
+    assert found.passed
+    assert trace.tokens.labels[1 + int(found.of_attention[1:].argmax())] == "␣Mary"  # the first token is where heads rest
 
 
 @pytest.mark.parametrize("method", [attnviz.alti, attnviz.value_zeroing])

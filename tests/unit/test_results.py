@@ -67,6 +67,7 @@ def made(headed) -> dict[str, Result]:
         remove_in_order(model, trace, outcome, [Head(1, 1), Head(0, 0)]),
         mask_cells(model, trace, outcome, 1, 1),
         attnviz.alti(model, trace),
+        attnviz.alti_logit(model, trace, 4, "a"),
         deletion_curves(
             model, trace, outcome, attributions, random_orders(model, trace, outcome, n_orders=5)
         ),
@@ -131,6 +132,18 @@ def of_cells(cells) -> Iterator[list[object]]:
 def of_mixing(mixing) -> Iterator[list[object]]:
     for layer, query, key in np.ndindex(mixing.matrices.shape):
         yield [layer, label(query), label(key), mixing.matrices[layer, query, key]]
+
+
+def of_alti_logit(found) -> Iterator[list[object]]:
+    for at, number in enumerate(found.of_attention.tolist()):
+        yield [label(at), number]
+    direct = found.direct
+    of_layers = [sum(map(float, part)) for part in (direct.mlps, direct.biases)]
+    parts = [direct.embedding, *of_layers, direct.bias]
+    named = zip(("start", "MLPs", "biases of the layers", "final biases"), parts, strict=True)
+    yield from ([name, number] for name, number in named)
+    yield ["sum", sum(parts) + sum(found.of_attention.tolist())]
+    yield ["model", direct.total]
 
 
 def of_deletion(deletion) -> Iterator[list[object]]:
@@ -345,6 +358,7 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.ablation.LayerEffects": of_layers,
     "attnviz.effects.ablation.Removal": of_removal,
     "attnviz.effects.cell_effects.CellEffects": of_cells,
+    "attnviz.effects.alti_logit.AltiLogit": of_alti_logit,
     "attnviz.effects.context_mixing.ContextMixing": of_mixing,
     "attnviz.effects.deletion.Deletion": of_deletion,
     "attnviz.effects.input_attribution.Attributions": of_attributions,
