@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.arguments import typed
+from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.context_mixing import alti_of
 from attnviz.effects.logit_attribution import TOLERANCE, DirectEffects, attribute_token
 from attnviz.model.model import Model
@@ -35,6 +36,11 @@ class AltiLogit(Result):
     """The direct effects that are traced: also what the start, the MLPs and the biases add."""
 
     @property
+    def title(self) -> str:
+        """The name of the method."""
+        return METHODS["alti_logit"].title
+
+    @property
     def values(self) -> Float[np.ndarray, " token"]:
         """What each token adds: through attention, and the token at which the logit is predicted by what enters the first layer too."""
         values = self.of_attention.copy()
@@ -44,7 +50,10 @@ class AltiLogit(Result):
     @property
     def rest(self) -> float:
         """What belongs to no token: MLPs and biases."""
-        return float(sum(part.sum(dtype=np.float64) for part in (self.direct.mlps, self.direct.biases))) + self.direct.bias
+        return (
+            float(sum(part.sum(dtype=np.float64) for part in (self.direct.mlps, self.direct.biases)))
+            + self.direct.bias
+        )
 
     @property
     def summed(self) -> float:
@@ -100,7 +109,9 @@ def alti_logit(
     direct = attribute_token(model, trace, position, token, against=against)
     mixing = alti_of(model, trace, record_whole_stream(model, trace), progress=progress)
     of_text = np.zeros(len(trace.tokens))
-    for layer in reversed(range(len(mixing.matrices))):  # from the last: what it reads is what the layer below leaves
+    for layer in reversed(
+        range(len(mixing.matrices))
+    ):  # from the last: what it reads is what the layer below leaves
         of_text += direct.sources[layer].sum(axis=0, dtype=np.float64)
         if layer:
             of_text = of_text @ mixing.matrices[layer - 1].astype(np.float64)

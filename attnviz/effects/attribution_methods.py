@@ -14,9 +14,12 @@ AttributionMethod = Literal[
     "shapley",
     "token_replaced",
     "keys_masked",
+    "alti_logit",
     "norms",
     "rollout",
     "flow",
+    "alti",
+    "value_zeroing",
 ]
 
 
@@ -63,6 +66,11 @@ METHODS: Mapping[AttributionMethod, Method] = MappingProxyType(
             what="The outcome of the text minus the outcome while no query sees the token.",
             source="Li et al. 2016, arXiv:1612.08220",
         ),
+        "alti_logit": Method(
+            title="ALTI-Logit",
+            what="What attention adds to the logit, traced to the tokens of the text by ALTI; with MLPs and biases it sums to the logit.",
+            source="Ferrando et al. 2023, arXiv:2305.12535",
+        ),
         "norms": Method(
             title="Norm-based weights",
             what="Lengths of what the heads read from the token, summed over the layers.",
@@ -79,6 +87,18 @@ METHODS: Mapping[AttributionMethod, Method] = MappingProxyType(
             title="Attention flow",
             what="The largest flow from the token through attention weights as capacities.",
             source="Abnar and Zuidema 2020, arXiv:2005.00928",
+            has_sign=False,
+        ),
+        "alti": Method(
+            title="ALTI",
+            what="How close each token's part of the vectors after attention is to the whole, multiplied through all layers.",
+            source="Ferrando et al. 2022, arXiv:2203.04212",
+            has_sign=False,
+        ),
+        "value_zeroing": Method(
+            title="Value zeroing",
+            what="How much vectors turn when the token's values are 0 in a layer, multiplied through all layers.",
+            source="Mohebbi et al. 2023, arXiv:2301.12971",
             has_sign=False,
         ),
     }

@@ -142,9 +142,7 @@ def alti(model: Model, trace: Trace, *, progress: Progress | None = None) -> Con
     return alti_of(model, trace, record_whole_stream(model, trace), progress=progress)
 
 
-def alti_of(
-    model: Model, trace: Trace, stream: Stream, *, progress: Progress | None = None
-) -> ContextMixing:
+def alti_of(model: Model, trace: Trace, stream: Stream, *, progress: Progress | None = None) -> ContextMixing:
     """As `alti`, of a stream that was recorded at all tokens."""
     matrices, gaps, entered = [], [0.0], stream.start
     paths = layer_paths(stream)

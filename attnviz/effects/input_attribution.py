@@ -12,7 +12,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from attnviz.arguments import typed
+from attnviz.effects.alti_logit import alti_logit
 from attnviz.effects.attribution_methods import METHODS, AttributionMethod, titled
+from attnviz.effects.context_mixing import alti, value_zeroing
+from attnviz.effects.logit_attribution import has_linear_head
 from attnviz.effects.outcome import (
     AnyOutcome,
     ClassAnswer,
@@ -48,6 +51,7 @@ FLOW_TOKENS = 256
 6 layers, flow to one token takes 3 ms for 12 tokens, 0.2 s for 128 and 6 s for 256."""
 
 _OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
+_OF_PARTS = frozenset({"alti_logit", "alti", "value_zeroing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,6 +70,11 @@ class InputAttribution(Result):
     of experts the outcome jumps where a token changes its expert, and no number of points closes the gap."""
     sample: ShapleySample | None = None
     """For Shapley values: what each token changes in each permutation, and so the standard errors."""
+    rest: float | None = None
+    """For ALTI-Logit: what MLPs and biases add, which belongs to no token; with the sum over the tokens it is the logit, or the
+    difference of two. Where the outcome is a probability, its logit is attributed."""
+    passed: bool | None = None
+    """For ALTI, value zeroing and ALTI-Logit: whether the parts give the model's own numbers back; None for other methods."""
 
     def _table(self) -> Table:
         """A row for each token, with the standard error where there is one."""
@@ -95,10 +104,10 @@ class InputAttribution(Result):
     def converged(self) -> bool:
         """Whether the numbers are what the method defines.
 
-        False for integrated gradients whose error is above `attnviz.maths.gradients.TOLERANCE`. Shapley values state their
-        `ShapleySample.standard_errors` instead.
+        False for integrated gradients whose error is above `attnviz.maths.gradients.TOLERANCE`, and for parts that do not give the
+        model's own numbers back. Shapley values state their `ShapleySample.standard_errors` instead.
         """
-        return self.integral is None or self.integral.converged
+        return self.passed is not False and (self.integral is None or self.integral.converged)
 
     @property
     def title(self) -> str:
@@ -170,9 +179,9 @@ def attribute(
 
 
 @typed
-def available_methods(trace: "Trace", outcome: AnyOutcome) -> tuple[AttributionMethod, ...]:
+def available_methods(model: "Model", trace: "Trace", outcome: AnyOutcome) -> tuple[AttributionMethod, ...]:
     """The methods that are defined for this outcome and this model."""
-    return tuple(method for method in METHODS if _missing(trace, outcome, method) is None)
+    return tuple(method for method in METHODS if _missing(model, trace, outcome, method) is None)
 
 
 @typed
@@ -218,11 +227,11 @@ def attribute_inputs(
         outcome = outcome_from(outcome)
     is_all = methods is None
     if methods is None:
-        methods = [method for method in available_methods(trace, outcome) if METHODS[method].is_quick]
+        methods = [method for method in available_methods(model, trace, outcome) if METHODS[method].is_quick]
     chosen = tuple(methods)
     for method in chosen:
-        if (reason := _missing(trace, outcome, method)) is not None:
-            others = ", ".join(available_methods(trace, outcome))
+        if (reason := _missing(model, trace, outcome, method)) is not None:
+            others = ", ".join(available_methods(model, trace, outcome))
             raise SelectionError(f"The method {method!r} was asked for; {reason}. Select one of {others}.")
     text = EmbeddedText(model, trace, baseline)
     unchanged(trace, measure)  # refuses what is no outcome before the run
@@ -247,6 +256,19 @@ def attribute_inputs(
                 progress=tell,
             )
             attributions.append(_of_sample(sample, trace.tokens, text.baseline_label))
+        elif method == "alti_logit":
+            assert isinstance(outcome, TokenAnswer)  # otherwise the method is missing
+            attributions.append(_of_logit(model, trace, outcome, tell))
+        elif method in ("alti", "value_zeroing"):
+            mixing = (alti if method == "alti" else value_zeroing)(model, trace, progress=tell)
+            attributions.append(
+                InputAttribution(
+                    method=method,
+                    tokens=trace.tokens,
+                    values=_averaged(mixing.rollout, _rows(trace, outcome, measure)),
+                    passed=mixing.passed,
+                )
+            )
         elif not METHODS[method].has_sign:
             attributions.append(
                 InputAttribution(
@@ -299,6 +321,14 @@ def _of_sample(sample: ShapleySample, tokens: Tokens, baseline: str | None) -> I
         values=sample.values.astype(np.float32),
         baseline=baseline,
         sample=sample,
+    )
+
+
+def _of_logit(model: "Model", trace: "Trace", outcome: TokenAnswer, progress: Progress) -> InputAttribution:
+    position = outcome.place(len(trace.tokens))
+    found = alti_logit(model, trace, position, outcome.token, against=outcome.against, progress=progress)
+    return InputAttribution(
+        method="alti_logit", tokens=trace.tokens, values=found.values, rest=found.rest, passed=found.passed
     )
 
 
@@ -365,7 +395,11 @@ def _read(
             of_layers.append(trace.pattern(layer, None, kind, measure="norms").weights)
             progress((layer + 1) / n_layer)
         matrix = np.sum(of_layers, axis=0)
-    return np.asarray(matrix[rows].mean(axis=0), dtype=np.float32)
+    return _averaged(matrix, rows)
+
+
+def _averaged(matrix: Float[np.ndarray, "query key"], rows: Sequence[int]) -> Float[np.ndarray, " key"]:
+    return np.asarray(matrix[list(rows)].mean(axis=0), dtype=np.float32)
 
 
 def _rows(trace: "Trace", outcome: AnyOutcome, measure: OutcomeMeasure) -> list[int]:
@@ -385,19 +419,39 @@ def _kind(trace: "Trace") -> Kind:
     return trace.kinds[0] if trace.target_tokens is None else "cross"
 
 
-def _missing(trace: "Trace", outcome: AnyOutcome, method: str) -> str | None:
+def _missing(model: "Model", trace: "Trace", outcome: AnyOutcome, method: str) -> str | None:
     """Why a method does not apply; None where it does."""
     if method not in METHODS:
         return "attnviz has no such method"
+    if isinstance(outcome, str):
+        outcome = outcome_from(outcome)
     if method == "gradient_times_input" and isinstance(outcome, TokenState):
         return "the change of a token's state is smallest in the unchanged run, where its gradient is 0"
     if method in _OF_GRADIENTS and isinstance(outcome, TokenAnswer) and outcome.by == "rank":
         return "a rank changes in steps, and has no gradient"
-    if method in ("rollout", "flow") and trace.target_tokens is not None:
+    if method in ("rollout", "flow", *_OF_PARTS) and trace.target_tokens is not None:
         return "it follows one text through all layers, and an encoder-decoder model reads two"
     longest = FLOW_TOKENS if isinstance(outcome, TokenState | TokenAnswer) else FLOW_TOKENS // 2
     if method == "flow" and len(trace.tokens) > longest:
         return f"it is computed for at most {longest} tokens, and the text has {len(trace.tokens)}"
     if method == "norms" and "norms" not in trace.measures(_kind(trace)):
         return f"attnviz does not know W_O of {trace.provenance.model}"
+    return _cannot_be_taken_apart(model, trace, outcome, method) if method in _OF_PARTS else None
+
+
+def _cannot_be_taken_apart(model: "Model", trace: "Trace", outcome: AnyOutcome, method: str) -> str | None:
+    if model.network.dtype != torch.float32:
+        return f"{model.name} computes in {model.provenance.dtype}, which rounds too much for it"
+    if method == "value_zeroing":
+        return None
+    if not model.structure.mlps or trace.kinds[0] not in model.output_maps:
+        return f"attnviz does not know how the layers of {model.name} add to the residual stream"
+    if method != "alti_logit":
+        return None
+    if not isinstance(outcome, TokenAnswer) or outcome.by == "rank":
+        return "it attributes a logit, or a difference of two"
+    if model.language_head is None:
+        return f"{model.name} has no language head"
+    if not has_linear_head(model, trace, outcome.place(len(trace.tokens)), outcome.token):
+        return f"the language head of {model.name} is not linear"
     return None

@@ -140,7 +140,37 @@ def attribute_token(
     language_head(model, f"what adds to the answer “{token}”")
     check_index("token", position, len(trace.last_hidden_state), "this text")
     chosen, other = answer_ids(model, TokenAnswer(position=position, token=token, against=against))
-    vector = torch.tensor(trace.last_hidden_state[position])
+    direction, bias, total = _linear_logit(
+        model, torch.tensor(trace.last_hidden_state[position]), chosen, other
+    )
+    unit: Literal["logit", "difference of logits"] = "logit" if other is None else "difference of logits"
+    return _attributed(model, trace, position, direction, bias, total, unit)
+
+
+@differentiable()
+def has_linear_head(model: Model, trace: Trace, position: int, token: str) -> bool:
+    """Whether the logit of a token is a linear function of the last hidden state of a position.
+
+    Raises:
+        SelectionError: no such position or token.
+    """
+    check_index("token", position, len(trace.last_hidden_state), "this text")
+    chosen, _ = answer_ids(model, TokenAnswer(position=position, token=token))
+    try:
+        _linear_logit(model, torch.tensor(trace.last_hidden_state[position]), chosen, None)
+    except UnsupportedArchitectureError:
+        return False
+    return True
+
+
+def _linear_logit(
+    model: Model, vector: torch.Tensor, chosen: int, other: int | None
+) -> tuple[np.ndarray, float, float]:
+    """A logit, or a difference of two, as a function of a last hidden state: its direction and its bias, and the number itself.
+
+    Raises:
+        UnsupportedArchitectureError: the function is not linear.
+    """
 
     def number(states: torch.Tensor) -> torch.Tensor:
         logits = token_logits(model, states)
@@ -156,12 +186,11 @@ def attribute_token(
             size = abs(bias) + 2 * float((gradient * vector).abs().sum())
             if not abs(float(number(factor * vector)) - expected) <= _LINEAR * size:
                 raise UnsupportedArchitectureError(
-                    f"What adds to the logit of “{token}” was asked for; the language head of {model.name} is not linear, so "
-                    "its logits are no sum. Ask for the parts of the last hidden state (attribute_state), or select a model "
-                    "with a linear head, such as gpt2."
+                    f"What adds to the logit of “{model.name_of(chosen)}” was asked for; the language head of {model.name} is not "
+                    "linear, so its logits are no sum. Ask for the parts of the last hidden state (attribute_state), or select a "
+                    "model with a linear head, such as gpt2."
                 )
-    unit: Literal["logit", "difference of logits"] = "logit" if other is None else "difference of logits"
-    return _attributed(model, trace, position, gradient.double().cpu().numpy(), bias, total, unit)
+    return gradient.double().cpu().numpy(), bias, total
 
 
 @typed

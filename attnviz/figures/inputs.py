@@ -24,6 +24,7 @@ from attnviz.figures.theme import (
 )
 
 if TYPE_CHECKING:
+    from attnviz.effects.alti_logit import AltiLogit
     from attnviz.effects.deletion import Deletion
     from attnviz.effects.input_attribution import InputAttribution
 
@@ -36,7 +37,7 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 
 
 def draw_attributions(
-    attributions: "Sequence[InputAttribution]",
+    attributions: "Sequence[InputAttribution | AltiLogit]",
     *,
     picked: int | None = None,
     theme: ThemeName = "light",

@@ -27,6 +27,7 @@ from attnviz.records import WEIGHTS, Result, VerificationReport
 
 if TYPE_CHECKING:
     from attnviz.effects.ablation import Removal
+    from attnviz.effects.alti_logit import AltiLogit
     from attnviz.effects.context_mixing import ContextMixing
     from attnviz.effects.input_attribution import Attributions, InputAttribution
     from attnviz.effects.over_pairs import MeanDirectEffects, MeanHeadEffects, MeanPatches
@@ -48,7 +49,7 @@ def _removal(removal: "Removal", **options: Any) -> go.Figure:
     return ablation.draw_removal([("heads", removal)], **options)
 
 
-def _attribution(attribution: "InputAttribution", **options: Any) -> go.Figure:
+def _attribution(attribution: "InputAttribution | AltiLogit", **options: Any) -> go.Figure:
     return inputs.draw_attributions([attribution], **options)
 
 
@@ -88,6 +89,7 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.ablation.HeadEffects": ablation.draw_head_effects,
         "attnviz.effects.ablation.LayerEffects": ablation.draw_layer_effects,
         "attnviz.effects.ablation.Removal": _removal,
+        "attnviz.effects.alti_logit.AltiLogit": _attribution,
         "attnviz.effects.cell_effects.CellEffects": ablation.draw_cell_effects,
         "attnviz.effects.context_mixing.ContextMixing": _mixing,
         "attnviz.effects.deletion.Deletion": inputs.draw_deletion,

@@ -10,10 +10,12 @@ import transformers as tf
 
 import attnviz
 from attnviz.effects.context_mixing import ContextMixing
+from attnviz.effects.input_attribution import attribute_inputs, available_methods
+from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.model.interventions import ScaledOutput
 from tests import tiny
 
-TEXT = "the cat sat when it opened"
+TEXT, STATE = "the cat sat when it opened", TokenState(position=3)
 REFUSED = {"bitnet": "how layer 0", "laguna": "how layer 0"}
 """BitNet normalises the heads' outputs before W_O, and Laguna gates them."""
 FAMILIES = [name for name, family in tiny.TEXT_FAMILIES.items() if not family.is_encoder_decoder]
@@ -35,7 +37,9 @@ def test_the_parts_give_the_vector_back(name, tiny_model):
     if name in REFUSED:
         with pytest.raises(attnviz.UnsupportedArchitectureError, match=REFUSED[name]):
             attnviz.alti(model, trace)
+        assert "alti" not in available_methods(model, trace, STATE)
         return
+    assert "alti" in available_methods(model, trace, STATE)
     mixing = attnviz.alti(model, trace)
     assert mixing.passed and mixing.gap > 0
     assert_rows_are_shares(mixing, tiny.ENCODER_LAYERS, len(trace.tokens))
@@ -185,6 +189,7 @@ def test_the_parts_of_a_logit_give_it_back(name, headed):
     if reason := REFUSED.get(name) or {"gemma2": "is not linear"}.get(name):
         with pytest.raises(attnviz.UnsupportedArchitectureError, match=reason):
             attnviz.alti_logit(model, trace, last, "a")
+        assert "alti_logit" not in available_methods(model, trace, "answer:last:a")
         return
     theirs = tiny.WITH_HEAD[name].from_pretrained(folder, attn_implementation="eager").eval()
     with torch.inference_mode():
@@ -192,12 +197,18 @@ def test_the_parts_of_a_logit_give_it_back(name, headed):
     first, second = logits[model.tokenizer.convert_tokens_to_ids(["a", "b"])].tolist()
     for against, total in ((None, first), ("b", first - second)):
         found = attnviz.alti_logit(model, trace, last, "a", against=against)
-        assert found.passed
+        outcome = TokenAnswer(position=last, token="a", against=against)
+        (attribution,) = attribute_inputs(model, trace, outcome, methods=["alti_logit"])
+        np.testing.assert_array_equal(attribution.values, found.values)
+        assert attribution.sum + attribution.rest == pytest.approx(total, abs=1e-4)
+        assert found.passed and attribution.passed
         parts = [float(found.of_attention.sum()), found.direct.embedding, found.direct.bias]
         parts += [float(found.direct.mlps.sum()), float(found.direct.biases.sum())]
         assert math.fsum(parts) == pytest.approx(total, abs=1e-4)
         assert float(found.values.sum()) + found.rest == pytest.approx(total, abs=1e-4)
-        assert found.values[last] - found.of_attention[last] == pytest.approx(found.direct.embedding, abs=1e-4)
+        assert found.values[last] - found.of_attention[last] == pytest.approx(
+            found.direct.embedding, abs=1e-4
+        )
 
 
 def test_alti_logit_by_loops(headed):
@@ -239,7 +250,9 @@ def test_alti_logit_of_a_trained_decoder(smollm2):
     trace = smollm2.trace("When Mary and John went to the store, John gave a drink to")
     found = attnviz.alti_logit(smollm2, trace, 13, " Mary", against=" John")
     assert found.passed
-    assert trace.tokens.labels[1 + int(found.of_attention[1:].argmax())] == "␣Mary"  # the first token is where heads rest
+    assert (
+        trace.tokens.labels[1 + int(found.of_attention[1:].argmax())] == "␣Mary"
+    )  # the first token is where heads rest
 
 
 @pytest.mark.parametrize("method", [attnviz.alti, attnviz.value_zeroing])

@@ -48,6 +48,25 @@ def test_norms_rollout_and_flow_are_rows_of_their_matrices(tiny_model, outcome):
     assert attributions["rollout"].values.sum() == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.parametrize("outcome", [OTHER, STATE])
+def test_context_mixing_is_rows_of_its_rollout(tiny_model, outcome):
+    bert = tiny_model("bert")
+    trace = bert.trace(TEXT)
+    rows = [3] if outcome is STATE else range(len(trace.tokens))
+    for method, function in (("alti", attnviz.alti), ("value_zeroing", attnviz.value_zeroing)):
+        (attribution,) = attribute_inputs(bert, trace, outcome, methods=[method])
+        expected = np.mean([function(bert, trace).rollout[row] for row in rows], axis=0)
+        np.testing.assert_allclose(attribution.values, expected, rtol=1e-5)
+        assert attribution.passed and attribution.converged and not attribution.has_sign
+        assert attribution.values.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_parts_that_do_not_give_the_model_s_numbers_say_so():
+    values = np.zeros(1, dtype=np.float32)
+    off = InputAttribution(method="alti", tokens=tokens(["a"]), values=values, passed=False)
+    assert not off.converged and off.title == "ALTI (not converged)"
+
+
 @pytest.mark.parametrize(("method", "n_told"), [("norms", 3), ("flow", 8)])
 def test_of_attention_each_layer_or_key_is_told(tiny_model, method, n_told):
     """Of one token's state: norms come layer by layer, flow key by key, which takes 6 s for 256 of them."""
@@ -97,7 +116,9 @@ def test_integrated_gradients_find_the_door(embedded, door_trace):
     """What the reader sees on the bundled model: of all tokens, replacing "door" costs the similarity most."""
     outcome = Similarity(text="The door swung open while I looked on.")
     attributions = by_method(embedded, door_trace, outcome)
-    assert tuple(attributions) == tuple(method for method in METHODS if method != "shapley")
+    assert tuple(attributions) == tuple(
+        method for method in METHODS if method not in ("shapley", "alti_logit")
+    )
     words = ~door_trace.tokens.is_special
     for method in ("integrated_gradients", "token_replaced", "keys_masked"):
         assert door_trace.tokens.labels[attributions[method].order(words)[0]] == "door"
@@ -130,6 +151,10 @@ def test_progress_goes_through_all_methods(tiny_model):
         ("bert", STATE, "gradient_times_input", "where its gradient is 0"),
         ("bart", OTHER, "rollout", "an encoder-decoder model reads two"),
         ("bart", OTHER, "flow", "an encoder-decoder model reads two"),
+        ("bart", OTHER, "alti", "an encoder-decoder model reads two"),
+        ("bart", OTHER, "value_zeroing", "an encoder-decoder model reads two"),
+        ("laguna", OTHER, "alti", "does not know how the layers of"),
+        ("bert", OTHER, "alti_logit", "a logit, or a difference of two"),
         ("bert", OTHER, "gradients", "“gradients” as methods"),
         ("bert", TokenState(position=99), "rollout", "Token 99"),
     ],
@@ -143,8 +168,8 @@ def test_what_is_not_there(tiny_model, name, outcome, method, message):
 
 def test_flow_of_a_long_text_is_not_offered(embedded):
     trace = embedded.trace("door " * 150)
-    assert "flow" not in available_methods(trace, OTHER)
-    assert "flow" in available_methods(trace, STATE)
+    assert "flow" not in available_methods(embedded, trace, OTHER)
+    assert "flow" in available_methods(embedded, trace, STATE)
     with pytest.raises(attnviz.SelectionError, match="at most 128 tokens, and the text has 152"):
         attribute_inputs(embedded, trace, OTHER, methods=["flow"])
 

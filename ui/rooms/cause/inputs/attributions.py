@@ -104,7 +104,9 @@ class Screen(MeasuredRun):
             (),
             lambda: [
                 self.call(attribute_inputs, methods=(method,), **TELLS_PROGRESS)
-                for method in available_methods(self.view.trace, self.outcome)
+                for method in available_methods(
+                    cache.model(self.view.selection.source.model), self.view.trace, self.outcome
+                )
                 if METHODS[method].is_quick and method != "integrated_gradients"
             ],
         )
