@@ -17,6 +17,7 @@ from .effects.ablation import ablate as ablate
 from .effects.alti_logit import alti_logit as alti_logit
 from .effects.context_mixing import alti as alti
 from .effects.context_mixing import value_zeroing as value_zeroing
+from .effects.decompx import decompx as decompx
 from .effects.input_attribution import attribute as attribute
 from .effects.lens import lens as lens
 from .effects.needle import needle as needle

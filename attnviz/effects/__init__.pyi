@@ -5,6 +5,7 @@ from . import attribution_patching as attribution_patching
 from . import cell_effects as cell_effects
 from . import context_mixing as context_mixing
 from . import copying as copying
+from . import decompx as decompx
 from . import deletion as deletion
 from . import input_attribution as input_attribution
 from . import lens as lens

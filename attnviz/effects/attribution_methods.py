@@ -14,6 +14,7 @@ AttributionMethod = Literal[
     "shapley",
     "token_replaced",
     "keys_masked",
+    "decompx",
     "alti_logit",
     "norms",
     "rollout",
@@ -65,6 +66,11 @@ METHODS: Mapping[AttributionMethod, Method] = MappingProxyType(
             title="Keys masked",
             what="The outcome of the text minus the outcome while no query sees the token.",
             source="Li et al. 2016, arXiv:1612.08220",
+        ),
+        "decompx": Method(
+            title="DecompX",
+            what="The outcome as a sum of the tokens' parts, through all layers at the weights, scales and slopes that they had.",
+            source="Modarressi et al. 2023, arXiv:2306.02873",
         ),
         "alti_logit": Method(
             title="ALTI-Logit",

@@ -15,10 +15,12 @@ from attnviz.arguments import typed
 from attnviz.effects.alti_logit import alti_logit
 from attnviz.effects.attribution_methods import METHODS, AttributionMethod, titled
 from attnviz.effects.context_mixing import alti, value_zeroing
+from attnviz.effects.decompx import decompx, missing
 from attnviz.effects.logit_attribution import has_linear_head
 from attnviz.effects.outcome import (
     AnyOutcome,
     ClassAnswer,
+    Outcome,
     TokenAnswer,
     TokenState,
     measured,
@@ -51,7 +53,7 @@ FLOW_TOKENS = 256
 6 layers, flow to one token takes 3 ms for 12 tokens, 0.2 s for 128 and 6 s for 256."""
 
 _OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
-_OF_PARTS = frozenset({"alti_logit", "alti", "value_zeroing"})
+_OF_PARTS = frozenset({"decompx", "alti_logit", "alti", "value_zeroing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,10 +73,10 @@ class InputAttribution(Result):
     sample: ShapleySample | None = None
     """For Shapley values: what each token changes in each permutation, and so the standard errors."""
     rest: float | None = None
-    """For ALTI-Logit: what MLPs and biases add, which belongs to no token; with the sum over the tokens it is the logit, or the
-    difference of two. Where the outcome is a probability, its logit is attributed."""
+    """For ALTI-Logit what MLPs and biases add, which belongs to no token; for DecompX 0. With the sum over the tokens it is the
+    model's own number: the outcome, or the logit where the outcome is a probability, or the length of a state (`DecompX.unit`)."""
     passed: bool | None = None
-    """For ALTI, value zeroing and ALTI-Logit: whether the parts give the model's own numbers back; None for other methods."""
+    """For DecompX, ALTI-Logit, ALTI and value zeroing: whether the parts give the model's own numbers back; None for other methods."""
 
     def _table(self) -> Table:
         """A row for each token, with the standard error where there is one."""
@@ -259,6 +261,14 @@ def attribute_inputs(
         elif method == "alti_logit":
             assert isinstance(outcome, TokenAnswer)  # otherwise the method is missing
             attributions.append(_of_logit(model, trace, outcome, tell))
+        elif method == "decompx":
+            assert isinstance(outcome, Outcome)
+            split = decompx(model, trace, outcome, progress=tell)
+            attributions.append(
+                InputAttribution(
+                    method=method, tokens=trace.tokens, values=split.values, rest=0.0, passed=split.passed
+                )
+            )
         elif method in ("alti", "value_zeroing"):
             mixing = (alti if method == "alti" else value_zeroing)(model, trace, progress=tell)
             attributions.append(
@@ -446,6 +456,8 @@ def _cannot_be_taken_apart(model: "Model", trace: "Trace", outcome: AnyOutcome, 
         return None
     if not model.structure.mlps or trace.kinds[0] not in model.output_maps:
         return f"attnviz does not know how the layers of {model.name} add to the residual stream"
+    if method == "decompx":
+        return missing(model, trace, outcome)
     if method != "alti_logit":
         return None
     if not isinstance(outcome, TokenAnswer) or outcome.by == "rank":

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from attnviz.effects.ablation import Removal
     from attnviz.effects.alti_logit import AltiLogit
     from attnviz.effects.context_mixing import ContextMixing
+    from attnviz.effects.decompx import DecompX
     from attnviz.effects.input_attribution import Attributions, InputAttribution
     from attnviz.effects.over_pairs import MeanDirectEffects, MeanHeadEffects, MeanPatches
 
@@ -49,7 +50,7 @@ def _removal(removal: "Removal", **options: Any) -> go.Figure:
     return ablation.draw_removal([("heads", removal)], **options)
 
 
-def _attribution(attribution: "InputAttribution | AltiLogit", **options: Any) -> go.Figure:
+def _attribution(attribution: "InputAttribution | AltiLogit | DecompX", **options: Any) -> go.Figure:
     return inputs.draw_attributions([attribution], **options)
 
 
@@ -92,6 +93,7 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.alti_logit.AltiLogit": _attribution,
         "attnviz.effects.cell_effects.CellEffects": ablation.draw_cell_effects,
         "attnviz.effects.context_mixing.ContextMixing": _mixing,
+        "attnviz.effects.decompx.DecompX": _attribution,
         "attnviz.effects.deletion.Deletion": inputs.draw_deletion,
         "attnviz.effects.input_attribution.Attributions": _attributions,
         "attnviz.effects.input_attribution.InputAttribution": _attribution,

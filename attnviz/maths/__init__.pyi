@@ -3,6 +3,7 @@ from . import attention_flow as attention_flow
 from . import attribution as attribution
 from . import blocks as blocks
 from . import context_mixing as context_mixing
+from . import decomposition as decomposition
 from . import directions as directions
 from . import earlier_scores as earlier_scores
 from . import gradients as gradients

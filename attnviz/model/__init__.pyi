@@ -25,6 +25,7 @@ from . import infilling as infilling
 from . import interventions as interventions
 from . import languages as languages
 from . import linear_forms as linear_forms
+from . import linear_steps as linear_steps
 from . import loading as loading
 from . import memory as memory
 from . import model as model

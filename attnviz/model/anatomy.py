@@ -68,7 +68,7 @@ class LayerAnatomy(Record):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
-_Ran = tuple[Linear, Tensor, Tensor]
+Ran = tuple[Linear, Tensor, Tensor]
 """A linear map with its input and output."""
 
 
@@ -89,9 +89,9 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     norms: list[Normalisation] = []
     looked_up: list[int] = []  # number of attention calls before the tokens were looked up
     tokens = trace.query_tokens(kind)
-    latest: list[_Ran] = []  # since the last attention call
+    latest: list[Ran] = []  # since the last attention call
     before: dict[
-        tuple[Kind, int] | None, list[_Ran]
+        tuple[Kind, int] | None, list[Ran]
     ] = {}  # before the first layer's attention, and this one's
     after: list[Tensor] = []  # outputs of W_O
 
@@ -140,10 +140,10 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     inputs: dict[Role, np.ndarray] = {}
     recorded_vectors: dict[Role, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
     for role, vectors in recorded_vectors.items():
-        if (projection := _projection_of(vectors, before[place])) is not None:
+        if (projection := projection_of(vectors, before[place])) is not None:
             inputs[role], projections[role] = projection
     found_first = (
-        _projection_of(vectors, before[first.kind, 0]) for vectors in (first.query, first.key, first.value)
+        projection_of(vectors, before[first.kind, 0]) for vectors in (first.query, first.key, first.value)
     )
     read = next((pair[0] for pair in found_first if pair is not None), None)
     start = norms[0].made if norms else None
@@ -171,7 +171,7 @@ def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
     return float(table.embedding_dim**0.5) if is_scaled_later else 1.0
 
 
-def _projection_of(vectors: np.ndarray, maps: Sequence[_Ran]) -> tuple[np.ndarray, LinearMap] | None:
+def projection_of(vectors: np.ndarray, maps: Sequence[Ran]) -> tuple[np.ndarray, LinearMap] | None:
     """The input and the linear map, or part of one, that gave these vectors [head, token, d_head]."""
     n_head, n_token, d_head = vectors.shape
     wanted = torch.tensor(vectors).transpose(0, 1).flatten(1)  # [token, head x d_head]
@@ -207,7 +207,7 @@ def _parts(width: int, n_head: int, d_head: int) -> Iterator[Any]:
 
 
 def _leads_to(
-    read: np.ndarray | None, start: np.ndarray | None, maps: Sequence[_Ran]
+    read: np.ndarray | None, start: np.ndarray | None, maps: Sequence[Ran]
 ) -> Literal["as it is", "by a matrix"] | None:
     """How the vectors that a layer reads come from the first vectors: unchanged, by a linear map, or None."""
     if read is None or start is None:

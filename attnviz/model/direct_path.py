@@ -57,8 +57,8 @@ class FrozenNorm(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FinalMap(Record):
-    """A linear map after the last layer (OPT): ``x @ weight + bias``."""
+class Affine(Record):
+    """A linear map with its bias, ``x @ weight + bias``, such as that after OPT's last layer."""
 
     weight: Float[np.ndarray, "d_model d_last"]
     bias: Float[np.ndarray, " d_last"]
@@ -104,7 +104,7 @@ class CarriedBack(Record):
 
 
 def carried(
-    step: FrozenNorm | FinalMap | None, directions: Float[np.ndarray, "*direction d_after"]
+    step: FrozenNorm | Affine | None, directions: Float[np.ndarray, "*direction d_after"]
 ) -> tuple[Float[np.ndarray, "*direction d_before"], Float[np.ndarray, "*direction"]]:
     """Directions carried back through a step, and their products with its bias; unchanged and 0 for no step."""
     if step is None:
@@ -179,7 +179,7 @@ def layer_paths(stream: Stream, n_layer: int | None = None) -> tuple[LayerPath, 
     return tuple(paths)
 
 
-def final_steps(stream: Stream) -> tuple[FrozenNorm | FinalMap, ...]:
+def final_steps(stream: Stream) -> tuple[FrozenNorm | Affine, ...]:
     """The linear steps from what the last layer leaves to the last hidden state, at the token that was recorded.
 
     Raises:
@@ -194,11 +194,11 @@ def final_steps(stream: Stream) -> tuple[FrozenNorm | FinalMap, ...]:
     return tuple(step for step in steps if step is not None)
 
 
-def _final_step(call: Call) -> FrozenNorm | FinalMap | None:
+def _final_step(call: Call) -> FrozenNorm | Affine | None:
     if not isinstance(call.module, nn.Linear | Conv1D):
         return _frozen(call)
     weight, bias = linear_parameters(call.module)
-    return FinalMap(
+    return Affine(
         weight=weight.double().cpu().numpy(),
         bias=np.zeros(weight.shape[1]) if bias is None else bias.double().cpu().numpy(),
     )

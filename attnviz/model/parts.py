@@ -105,6 +105,12 @@ def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel
     return network, whole
 
 
+def modules_of_head(head: PreTrainedModel) -> list[nn.Module]:
+    """The modules that may run when a head of `split_head` is called: its own, and those of the network whose pooler it reads."""
+    own = list(head.modules())
+    return own + [module for given in own if isinstance(given, _Given) for module in given._of[0].modules()]
+
+
 def class_with_classifier(config: PreTrainedConfig) -> Any:
     """The Auto class that loads a checkpoint with its classifier; None where the checkpoint names none."""
     if config.is_encoder_decoder or type(config) not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING:

@@ -236,7 +236,7 @@ def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace
     assert worst.comprehensiveness < deletions.chance.comprehensiveness[0]
     assert worst.sufficiency > deletions.chance.sufficiency[1]
     assert told == sorted(told) and told[-1] == 1
-    assert (deletions.removal, deletions.direction, deletions.chance.n_orders) == ("token_replaced", 1, 159)
+    assert (deletions.removal, deletions.direction, deletions.chance.n_orders) == ("token_replaced", 1, 239)
 
 
 def test_a_text_without_words(tiny_model):

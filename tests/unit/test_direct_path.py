@@ -12,7 +12,7 @@ from attnviz.effects.score_sources import embedded
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.direct_path import (
-    FinalMap,
+    Affine,
     FrozenNorm,
     LayerPath,
     carried,
@@ -213,7 +213,7 @@ def test_a_map_after_the_last_layer(has_bias):
     call = Call(module=linear, given=given.numpy(), made=made.numpy())
     start = torch.zeros(D_MODEL)
     (step,) = final_steps(stream_of(start, final=(call,)))
-    assert isinstance(step, FinalMap)
+    assert isinstance(step, Affine)
     np.testing.assert_allclose(given.double().numpy() @ step.weight + step.bias, made, atol=1e-6)
     direction = np.array([1.0, -2.0, 0.5, 3.0])
     before, of_bias = carried(step, direction)

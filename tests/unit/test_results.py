@@ -23,7 +23,7 @@ from attnviz.effects.input_attribution import Attributions, attribute_inputs
 from attnviz.effects.lens import follow_tokens, layer_similarities, lens
 from attnviz.effects.logit_attribution import attribute_token
 from attnviz.effects.needle import heads_off, needle
-from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects, mean_patches
 from attnviz.effects.patching import patch
 from attnviz.effects.row_shuffle import shuffled_heads, shuffled_row
@@ -51,6 +51,9 @@ def made(headed) -> dict[str, Result]:
     """Each result of a tiny GPT-2, by the name of its class."""
     model, _ = headed("gpt2")
     trace, donor = (replace(trace, tokens=named(trace.tokens)) for trace in map(model.trace, (TEXT, OTHER)))
+    masked, _ = headed("bert")
+    masked_trace = masked.trace(TEXT)
+    masked_trace = replace(masked_trace, tokens=named(masked_trace.tokens))
     outcome, pairs = TokenAnswer(position=4, token="a", against="b"), (trace, donor)
     pattern = trace.pattern(1, 1)
     axes = trace.axes()
@@ -68,6 +71,7 @@ def made(headed) -> dict[str, Result]:
         mask_cells(model, trace, outcome, 1, 1),
         attnviz.alti(model, trace),
         attnviz.alti_logit(model, trace, 4, "a"),
+        attnviz.decompx(masked, masked_trace, TokenState(position=2)),
         deletion_curves(
             model, trace, outcome, attributions, random_orders(model, trace, outcome, n_orders=5)
         ),
@@ -144,6 +148,12 @@ def of_alti_logit(found) -> Iterator[list[object]]:
     yield from ([name, number] for name, number in named)
     yield ["sum", sum(parts) + sum(found.of_attention.tolist())]
     yield ["model", direct.total]
+
+
+def of_decompx(found) -> Iterator[list[object]]:
+    yield from ([label(at), number] for at, number in enumerate(found.values.tolist()))
+    yield ["sum", sum(found.values.tolist())]
+    yield ["model", found.total]
 
 
 def of_deletion(deletion) -> Iterator[list[object]]:
@@ -360,6 +370,7 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.cell_effects.CellEffects": of_cells,
     "attnviz.effects.alti_logit.AltiLogit": of_alti_logit,
     "attnviz.effects.context_mixing.ContextMixing": of_mixing,
+    "attnviz.effects.decompx.DecompX": of_decompx,
     "attnviz.effects.deletion.Deletion": of_deletion,
     "attnviz.effects.input_attribution.Attributions": of_attributions,
     "attnviz.effects.input_attribution.InputAttribution": of_attribution,
