@@ -8,12 +8,11 @@ import pytest
 
 from attnviz.effects import lens
 from attnviz.effects.ablation import ablate, ablate_layers, remove_greedily, remove_in_order
-from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.attribution_patching import attribute_patches
 from attnviz.effects.cell_effects import mask_cells
 from attnviz.effects.copying import copying_scores
 from attnviz.effects.deletion import deletion_curves, random_orders
-from attnviz.effects.input_attribution import attribute_inputs
+from attnviz.effects.input_attribution import attribute_inputs, available_methods
 from attnviz.effects.logit_attribution import attribute_answer
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import TokenAnswer
@@ -77,7 +76,7 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
                 (attribute_inputs, *given, answer),
                 {"methods": (method,), **told},
             )
-            for method in METHODS
+            for method in available_methods(model, trace, answer)
         },
         "random_orders": (with_model.call, (random_orders, *given, answer), {"part": (0, 1), **told}),
         "delete": (with_model.call, (deletion_curves, *given, answer, attributions, chance), told),
