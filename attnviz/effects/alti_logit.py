@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.arguments import typed
-from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.context_mixing import alti_of
 from attnviz.effects.logit_attribution import TOLERANCE, DirectEffects, attribute_token
 from attnviz.model.model import Model
@@ -34,11 +33,6 @@ class AltiLogit(Result):
     """What all heads of all layers add, traced to the tokens of the text."""
     direct: DirectEffects
     """The direct effects that are traced: also what the start, the MLPs and the biases add."""
-
-    @property
-    def title(self) -> str:
-        """The name of the method."""
-        return METHODS["alti_logit"].title
 
     @property
     def values(self) -> Float[np.ndarray, " token"]:

@@ -20,7 +20,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.arguments import typed
-from attnviz.effects.attribution_methods import METHODS
 from attnviz.effects.outcome import (
     ClassAnswer,
     MeasuredOutcome,
@@ -74,11 +73,6 @@ class DecompX(Result):
     total: float
     """The model's own number."""
     values: Float[np.ndarray, " token"]
-
-    @property
-    def title(self) -> str:
-        """The name of the method."""
-        return METHODS["decompx"].title
 
     @property
     def summed(self) -> float:

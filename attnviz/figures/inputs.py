@@ -24,8 +24,6 @@ from attnviz.figures.theme import (
 )
 
 if TYPE_CHECKING:
-    from attnviz.effects.alti_logit import AltiLogit
-    from attnviz.effects.decompx import DecompX
     from attnviz.effects.deletion import Deletion
     from attnviz.effects.input_attribution import InputAttribution
 
@@ -38,7 +36,7 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 
 
 def draw_attributions(
-    attributions: "Sequence[InputAttribution | AltiLogit | DecompX]",
+    attributions: "Sequence[InputAttribution]",
     *,
     picked: int | None = None,
     theme: ThemeName = "light",

@@ -4,6 +4,7 @@ Results are named, since importing the effects would import torch.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from attnviz.records import WEIGHTS, Result, VerificationReport
 if TYPE_CHECKING:
     from attnviz.effects.ablation import Removal
     from attnviz.effects.alti_logit import AltiLogit
+    from attnviz.effects.attribution_methods import AttributionMethod
     from attnviz.effects.context_mixing import ContextMixing
     from attnviz.effects.decompx import DecompX
     from attnviz.effects.input_attribution import Attributions, InputAttribution
@@ -50,7 +52,14 @@ def _removal(removal: "Removal", **options: Any) -> go.Figure:
     return ablation.draw_removal([("heads", removal)], **options)
 
 
-def _attribution(attribution: "InputAttribution | AltiLogit | DecompX", **options: Any) -> go.Figure:
+def _attribution(attribution: "InputAttribution", **options: Any) -> go.Figure:
+    return inputs.draw_attributions([attribution], **options)
+
+
+def _split(found: "AltiLogit | DecompX", *, method: "AttributionMethod", **options: Any) -> go.Figure:
+    from attnviz.effects.input_attribution import InputAttribution  # torch is there, where the result is
+
+    attribution = InputAttribution(method=method, tokens=found.tokens, values=found.values)
     return inputs.draw_attributions([attribution], **options)
 
 
@@ -90,10 +99,10 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.ablation.HeadEffects": ablation.draw_head_effects,
         "attnviz.effects.ablation.LayerEffects": ablation.draw_layer_effects,
         "attnviz.effects.ablation.Removal": _removal,
-        "attnviz.effects.alti_logit.AltiLogit": _attribution,
+        "attnviz.effects.alti_logit.AltiLogit": partial(_split, method="alti_logit"),
         "attnviz.effects.cell_effects.CellEffects": ablation.draw_cell_effects,
         "attnviz.effects.context_mixing.ContextMixing": _mixing,
-        "attnviz.effects.decompx.DecompX": _attribution,
+        "attnviz.effects.decompx.DecompX": partial(_split, method="decompx"),
         "attnviz.effects.deletion.Deletion": inputs.draw_deletion,
         "attnviz.effects.input_attribution.Attributions": _attributions,
         "attnviz.effects.input_attribution.InputAttribution": _attribution,

@@ -35,7 +35,14 @@ from ui.shell.export import take
 PAGE = "pages/inputs.py"
 OTHER = DOOR.replace("door", "window")
 METHODS = [
-    *("Gradient × input", "Integrated gradients", "Token replaced", "Keys masked", "DecompX"),
+    *(
+        "Gradient × input",
+        "Integrated gradients",
+        "Shapley values",
+        "Token replaced",
+        "Keys masked",
+        "DecompX",
+    ),
     *("Norm-based weights", "Rollout", "Attention flow", "ALTI", "Value zeroing"),
 ]
 WORDS = range(1, 10)  # of 11 tokens, without [CLS] and [SEP]
@@ -160,27 +167,28 @@ def test_the_finding_counts_the_methods_that_agree(saved):
     _, rows = read_csv(saved["take_csv"][1]())
     values = np.array([row[2:] for row in rows], dtype=np.float64)
     knowing = values[
-        :, :5
-    ]  # the other five know nothing of the outcome; both sentences are alike, so it is to be high
+        :, [0, 1, 2, 4, 5, 6]
+    ]  # without standard errors; the other five know nothing of the outcome; both sentences are alike, so it is to be high
     firsts = [1 + int(column[1:10].argmax()) for column in knowing.T]
     first = max(firsts, key=firsts.count)
     label = rows[first][1].split(" ", 1)[1]
-    assert firsts.count(first) < 5
-    assert facts(headline(at)) == Facts((label,), numbers=(str(firsts.count(first)), "5"))
+    assert firsts.count(first) < 6
+    assert facts(headline(at)) == Facts((label,), numbers=(str(firsts.count(first)), "6"))
 
 
 def test_the_csv_has_every_token_and_every_method(gradient_times_input, replaced, saved):
     at = until_drawn(open_page(PAGE))
     header, rows = read_csv(saved["take_csv"][1]())
     assert header == [
-        *("position", "token", "gradient_times_input", "integrated_gradients", "token_replaced"),
-        *("keys_masked", "decompx", "norms", "rollout", "flow", "alti", "value_zeroing"),
+        *("position", "token", "gradient_times_input", "integrated_gradients"),
+        *("shapley", "shapley (standard error)", "token_replaced", "keys_masked"),
+        *("decompx", "norms", "rollout", "flow", "alti", "value_zeroing"),
     ]
     assert [row[0] for row in rows] == [str(at) for at in range(11)]
     assert [rows[0][1], rows[5][1], rows[10][1]] == ["0 [CLS]", "5 door", "10 [SEP]"]
-    values = np.array([row[2:] for row in rows], dtype=np.float32)
+    values = np.array([row[2:5] + row[6:] for row in rows], dtype=np.float32)  # without standard errors
     np.testing.assert_allclose(values[:, 0], gradient_times_input, atol=TOLERANCE)
-    np.testing.assert_allclose(values[:, 2], replaced, atol=TOLERANCE)
+    np.testing.assert_allclose(values[:, 3], replaced, atol=TOLERANCE)
     for number, (_, shares) in enumerate(sheet(at).values()):
         np.testing.assert_allclose(
             values[:, number], shares * np.abs(values[:, number]).max(), rtol=1e-5, atol=1e-9
@@ -214,12 +222,12 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     as_good = [int(row.removesuffix(" of 239")) for row in rows["random orders as good"][:-1]]
     assert as_good == sorted(as_good)  # the larger the comprehensiveness, the fewer random orders reach it
     n_better = 0
-    while n_better < 10 and (1 + as_good[n_better]) / 240 <= 0.05 / (10 - n_better):  # Holm 1979
+    while n_better < 11 and (1 + as_good[n_better]) / 240 <= 0.05 / (11 - n_better):  # Holm 1979
         n_better += 1
     assert n_better
-    best = Facts((next(iter(scores)),), numbers=(str(n_better), "10"))
+    best = Facts((next(iter(scores)),), numbers=(str(n_better), "11"))
     assert best in [facts(line.value) for line in at.markdown]
-    assert facts(captions(at)).has("239", "10")  # random orders, and methods that are corrected for
+    assert facts(captions(at)).has("239", "11")  # random orders, and methods that are corrected for
 
 
 @pytest.mark.nightly
@@ -230,7 +238,7 @@ def test_of_a_state_one_method_fewer(embedded):
     assert list(sheet(at)) == METHODS[1:]
     assert TokenState(position=7).words(embedded.tokenize(DOOR)) in captions(at)
     assert [line["name"] for line in figure(at, "inputs_deletion")["data"][1:]] == METHODS[1:]
-    assert facts(headline(at)).numbers[-1] == "4"  # methods that use the outcome
+    assert facts(headline(at)).numbers[-1] == "5"  # methods that use the outcome
 
 
 @pytest.mark.parametrize("outcome", first_gates("what", "state:99", "similarity:  "))
