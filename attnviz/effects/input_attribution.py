@@ -74,7 +74,8 @@ class InputAttribution(Result):
     """For Shapley values: what each token changes in each permutation, and so the standard errors."""
     rest: float | None = None
     """For ALTI-Logit what MLPs and biases add, which belongs to no token; for DecompX 0. With the sum over the tokens it is the
-    model's own number: the outcome, or the logit where the outcome is a probability, or the length of a state (`DecompX.unit`)."""
+    model's own number: the outcome, or the logit where the outcome is a probability; where it is the change of a state, DecompX's is
+    the length of the state with a minus, for what a token gives to the state lowers the change."""
     passed: bool | None = None
     """For DecompX, ALTI-Logit, ALTI and value zeroing: whether the parts give the model's own numbers back; None for other methods."""
 
@@ -262,13 +263,8 @@ def attribute_inputs(
             assert isinstance(outcome, TokenAnswer)  # otherwise the method is missing
             attributions.append(_of_logit(model, trace, outcome, tell))
         elif method == "decompx":
-            assert isinstance(outcome, Outcome)
-            split = decompx(model, trace, outcome, progress=tell)
-            attributions.append(
-                InputAttribution(
-                    method=method, tokens=trace.tokens, values=split.values, rest=0.0, passed=split.passed
-                )
-            )
+            assert isinstance(outcome, Outcome)  # otherwise the method is missing
+            attributions.append(_of_split(model, trace, outcome, tell))
         elif method in ("alti", "value_zeroing"):
             mixing = (alti if method == "alti" else value_zeroing)(model, trace, progress=tell)
             attributions.append(
@@ -331,6 +327,15 @@ def _of_sample(sample: ShapleySample, tokens: Tokens, baseline: str | None) -> I
         values=sample.values.astype(np.float32),
         baseline=baseline,
         sample=sample,
+    )
+
+
+def _of_split(model: "Model", trace: "Trace", outcome: Outcome, progress: Progress) -> InputAttribution:
+    """What `decompx` gives; of a state's change it is the negative, for what a token gives to the state lowers the change."""
+    found = decompx(model, trace, outcome, progress=progress)
+    values = -found.values if isinstance(outcome, TokenState) else found.values
+    return InputAttribution(
+        method="decompx", tokens=trace.tokens, values=values, rest=0.0, passed=found.passed
     )
 
 

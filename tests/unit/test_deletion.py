@@ -224,6 +224,24 @@ def test_the_same_seed_is_the_same_band(tiny_model):
     assert (band != other).any()
 
 
+@pytest.mark.parametrize(
+    ("outcome", "largest"),
+    [(Similarity(text="The door swung open while I looked on."), 1), (TokenState(position=5), -1)],
+)
+def test_parts_are_judged_in_their_order(embedded, door_trace, outcome, largest):
+    """What a token gives raises a similarity and lowers the change of a state: the largest part is taken away first."""
+    methods = ("decompx", "alti", "value_zeroing")
+    attributions = attribute_inputs(embedded, door_trace, outcome, methods=methods)
+    found = attnviz.decompx(embedded, door_trace, outcome).values
+    deletions = deleted(embedded, door_trace, outcome, attributions, n_orders=5)
+    assert deletions.direction == largest
+    words = np.flatnonzero(~door_trace.tokens.is_special)
+    for curve, numbers in zip(
+        deletions.curves, (found, *(each.values for each in attributions[1:])), strict=True
+    ):
+        assert curve.order.tolist() == sorted(words, key=lambda position: -numbers[position])
+
+
 def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace):
     """On the bundled model, where replacing "door" and "opened" first costs the most similarity."""
     outcome = Similarity(text="The door swung open while I looked on.")
