@@ -182,17 +182,15 @@ def _parts(
         yield rows, parts if path.after_attention is None else path.after_attention.linear(parts, rows)
 
 
-def _biases(
-    path: LayerPath, output_map: OutputMap, rows: slice
-) -> Float[np.ndarray, "#query d_model"] | float:
+def _biases(path: LayerPath, output_map: OutputMap, rows: slice) -> Float[np.ndarray, "query d_model"]:
     """What the biases of W_O and of the norms add to the stream after a layer's attention."""
-    added: np.ndarray | float = 0.0
+    added = np.zeros((rows.stop - rows.start, 1, path.middle.shape[-1]))
     if output_map.bias is not None:
-        added = output_map.bias[None, None].astype(np.float64)
+        added += output_map.bias
     for norm in (path.of_attention, path.after_attention):
         if norm is not None:
-            added = (norm.linear(np.asarray(added) + np.zeros((1, 1, len(norm.bias))), rows)) + norm.bias
-    return added if isinstance(added, float) else added[:, 0]
+            added = norm.linear(added, rows) + norm.bias
+    return added[:, 0]
 
 
 @typed
