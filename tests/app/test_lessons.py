@@ -71,7 +71,9 @@ def test_a_step_shows_what_its_text_names(name, number, embedded, smollm2):
         mixed = getattr(attnviz, method)(model, model.trace(here["text"])).matrices
         others += " ".join(share_text(float(share)) for share in mixed[place[0], int(here["query"])])
     for number_said in re.findall(r"\d+\.\d+%?", see_and_answer):
-        assert re.search(rf"(?<![\d.]){re.escape(number_said)}", others), "the screen does not say this number"
+        assert re.search(rf"(?<![\d.]){re.escape(number_said)}", others), (
+            "the screen does not say this number"
+        )
     words = set(re.findall(r"“([^” ]+)”", step.see))
     if words:
         text = here["text"].lower()

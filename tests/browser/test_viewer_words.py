@@ -16,9 +16,9 @@ from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, percent_text, power_text, share_text, sum_text
 from attnviz.heads.facts import NOTABLE
 from attnviz.model.trace import Trace
-from attnviz.records import LayerAttention, Tokens
+from attnviz.records import MIXINGS, LayerAttention, Tokens
 from attnviz.viewer.codes import Scale
-from attnviz.viewer.data import head_bytes, measures, stage_data
+from attnviz.viewer.data import head_bytes, layer_bytes, measures, stage_data
 from tests.small_records import PROVENANCE
 from ui.shell.view import View
 from ui.words.findings import clipped_words, finding, place, strongest_key
@@ -131,12 +131,26 @@ def trace_of(rng):
     ), kind
 
 
+def sent_in(trace, kind, measure):
+    """The document with numbers in a measure; in one that takes the model, the mean of the heads stands for them."""
+    if measure not in MIXINGS:
+        return stage_data(trace, kind, measure=measure)
+    cells, numbers = layer_bytes(whole_of(trace, kind, 0, measure))
+    return msgspec.structs.replace(stage_data(trace, kind)[0], cells=cells), numbers
+
+
+def whole_of(trace, kind, head, measure):
+    if measure in MIXINGS:
+        return replace(trace.pattern(0, None, kind), measure=measure)
+    return trace.pattern(0, head, kind, measure=measure)
+
+
 def pattern_of(trace, kind, selection, data, cells):
     """The library's pattern of a head with the numbers that were sent, and rows and columns as the app selects them."""
     known, measure = data.cells, selection["measure"]
     scale = Scale(**{name: getattr(known, name) for name in Scale.__slots__})
     numbers = scale.numbers(np.frombuffer(cells, "<u2")).reshape(-1, *trace.pattern(0, 0, kind).weights.shape)
-    whole = trace.pattern(0, selection["head"], kind, measure=measure)
+    whole = whole_of(trace, kind, selection["head"], measure)
     numbers = numbers[0 if known.per_layer else selection["head"]]
     assert (np.isnan(numbers) == ~whole.allowed).all()
     whole = replace(whole, weights=np.nan_to_num(numbers), scores=None)
@@ -190,8 +204,8 @@ def test_sentences_of_random_rows_are_the_library_s(page):
     given, expected = [], []
     while sum(map(len, expected)) < N_ROWS:
         trace, kind = trace_of(rng)
-        measure = str(rng.choice([one for one in measures(trace, kind) if one != "scores"]))
-        data, cells = stage_data(trace, kind, measure=measure)
+        measure = str(rng.choice([one for one in (*measures(trace, kind), *MIXINGS) if one != "scores"]))
+        data, cells = sent_in(trace, kind, measure)
         asked, facts = [], []
         for _ in range(4):
             selection = selection_of(rng, trace, kind, measure)

@@ -143,6 +143,24 @@ def alti_by_loops(read: Read, layer: int, n_head: int, n_kv_head: int) -> list[l
     return shares
 
 
+@pytest.mark.parametrize("method", [attnviz.alti, attnviz.value_zeroing])
+def test_some_layers_have_the_matrices_that_they_have_among_all(method, tiny_model):
+    model = tiny_model("bert")
+    trace = model.trace(TEXT)
+    whole, some = method(model, trace), method(model, trace, layers=[2, 1])
+    assert (whole.layers, some.layers) == ((0, 1, 2), (2, 1)) and some.passed
+    for layer in (1, 2):
+        np.testing.assert_array_equal(some.pattern(layer).weights, whole.matrices[layer])
+        assert some.pattern(layer).layer == layer
+    assert [row[0] for row in some.frame().to_numpy()[:: len(trace.tokens) ** 2]] == [2, 1]
+    for refused in (lambda: some.rollout, lambda: some.pattern(0)):
+        with pytest.raises(attnviz.SelectionError, match="2, 1"):
+            refused()
+    for layers in ([3], []):
+        with pytest.raises(attnviz.SelectionError):
+            method(model, trace, layers=layers)
+
+
 @pytest.mark.parametrize(("name", "kv_heads"), [("bert", (2, 2)), ("llama", (6, 2))])
 def test_alti_by_loops(name, kv_heads, tiny_model, checkpoint):
     model = tiny_model(name)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attnviz.heads import facts
-from attnviz.records import AttentionPattern, Axis
+from attnviz.records import OF_LAYER, AttentionPattern, Axis
 from tests.drawing import pieces_of_words
 from tests.hand_made import tokens
 from tests.small_records import pattern as small_pattern
@@ -96,7 +96,7 @@ def matrices(draw: st.DrawFn, axis: Axis) -> AttentionPattern:
         else np.ones((n, n), dtype=bool)
     )
     counts = draw(hnp.arrays(np.int64, (n, n), elements=st.integers(0, 4), fill=st.nothing())) * allowed
-    measure = draw(st.sampled_from(("weights", "norms", "rollout")))
+    measure = draw(st.sampled_from(("weights", "norms", *OF_LAYER)))
     sums = counts.sum(axis=1, keepdims=True) if measure != "norms" else np.ones((n, 1))
     cells = np.divide(counts, sums, out=np.zeros((n, n)), where=sums > 0)
     return small_pattern(
@@ -105,7 +105,7 @@ def matrices(draw: st.DrawFn, axis: Axis) -> AttentionPattern:
         queries=axis,
         keys=axis,
         measure=measure,
-        head=None if measure == "rollout" else 1,
+        head=None if measure in OF_LAYER else 1,
     )
 
 

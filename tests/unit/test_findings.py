@@ -6,11 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
+from attnviz.effects.context_mixing import ContextMixing
 from attnviz.figures.numbers import share_text
 from attnviz.heads.facts import extremes, rank, received
-from attnviz.records import Axis, Head, Reliability
+from attnviz.records import OF_LAYER, Axis, Head, Reliability
 from tests.hand_made import tokens
-from tests.small_records import pattern, projection
+from tests.small_records import PROVENANCE, pattern, projection
 from ui.words import findings
 from ui.words.reliability import READ
 
@@ -34,10 +35,48 @@ def of(weights=WEIGHTS, axis=AXIS, **changes):
         ({"head": None}, "Layer 3, all heads"),
         ({"head": None, "measure": "rollout"}, "Layers 0 to 3, all heads"),
         ({"head": None, "measure": "rollout", "layer": 0}, "Layer 0, all heads"),
+        ({"head": None, "measure": "alti"}, "Layer 3, all heads"),
     ],
 )
 def test_a_place(changes, place):
     assert findings.place(pattern(WEIGHTS, **{"layer": 3, "head": 1} | changes)) == place
+
+
+@pytest.mark.parametrize(
+    ("method", "gap", "words"),
+    [
+        (
+            "alti",
+            2e-7,
+            "The parts of all tokens and the biases sum to the model's own vector, within 2.0\u00a0×\u00a010⁻⁷ of its length.",
+        ),
+        ("value_zeroing", 0.0, "With all values, the layer alone gives the model's own vector, exactly."),
+        (
+            "alti",
+            0.25,
+            "The parts of all tokens and the biases do not sum to the model's own vector: it is up to 0.25 of its length away, "
+            "so these numbers are not the model's.",
+        ),
+        (
+            "value_zeroing",
+            float("nan"),
+            "With all values, the layer alone does not give the model's own vector: it is not a number, so these numbers are "
+            "not the model's.",
+        ),
+    ],
+)
+def test_whether_a_layer_gives_the_model_s_vector_back(method, gap, words):
+    mixing = ContextMixing(
+        method=method,
+        kind="encoder",
+        tokens=AXIS.tokens,
+        layers=(3,),
+        matrices=np.array([WEIGHTS], dtype=np.float32),
+        allowed=np.ones((1, 4, 4), dtype=bool),
+        gap=gap,
+        provenance=PROVENANCE,
+    )
+    assert findings.identity_words(mixing) == words
 
 
 class TestAPair:
@@ -53,11 +92,19 @@ class TestAPair:
                 "the norm-based weight from “it” to “door” is 0.475; the largest, 0.484, is to “[CLS]”.",
             ),
             ("rollout", "rollout attributes 47.5% of “it” to “door”; the largest share, 48.4%, to “[CLS]”."),
+            (
+                "alti",
+                "by ALTI, 47.5% of what this layer mixes into “it” is from “door”; the largest share, 48.4%, is from “[CLS]”.",
+            ),
+            (
+                "value_zeroing",
+                "by value zeroing, 47.5% of what this layer mixes into “it” is from “door”; the largest share, 48.4%, is from “[CLS]”.",
+            ),
         ],
     )
     def test_that_is_not_the_strongest(self, measure, words):
-        head = None if measure == "rollout" else 1
-        assert findings.finding(of(measure=measure) if head else _rollout(), 3, 2) == words
+        head = None if measure in OF_LAYER else 1
+        assert findings.finding(of(measure=measure, head=head), 3, 2) == words
 
     @pytest.mark.parametrize(
         ("measure", "words"),
@@ -99,11 +146,16 @@ class TestAPair:
                 "rollout",
                 "rollout attributes 4.1% of “it” to “the”; of the shown keys, the largest share, 47.5%, to “door”; 48.4% to hidden tokens.",
             ),
+            (
+                "alti",
+                "by ALTI, 4.1% of what this layer mixes into “it” is from “the”; of the shown keys, the largest share, 47.5%, is from “door”; "
+                "48.4% from hidden tokens.",
+            ),
         ],
     )
     def test_of_the_keys_that_are_shown(self, measure, words):
         shown = AXIS.without_special()
-        arranged = of(measure=measure, head=None if measure == "rollout" else 1).arranged(shown, shown)
+        arranged = of(measure=measure, head=None if measure in OF_LAYER else 1).arranged(shown, shown)
         assert findings.finding(arranged, 3, 1) == words
 
     @pytest.mark.parametrize(

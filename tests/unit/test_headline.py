@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnviz.records import Axis
+from attnviz.records import OF_LAYER, Axis
 from tests.app.screen import facts
 from tests.hand_made import tokens
 from tests.small_records import pattern
@@ -159,9 +159,9 @@ def test_a_query_looks_only_at_what_holds_all_of_its_attention(weights, is_only)
     assert ("12.5%" in words) != is_only
 
 
-@pytest.mark.parametrize("measure", ["norms", "rollout"])
+@pytest.mark.parametrize("measure", ["norms", *OF_LAYER])
 def test_of_another_measure_it_is_the_finding(measure):
-    whole = row_of([0.02, 0.02, 0.9, 0.03, 0.03], measure=measure, head=None if measure == "rollout" else 0)
+    whole = row_of([0.02, 0.02, 0.9, 0.03, 0.03], measure=measure, head=None if measure in OF_LAYER else 0)
     assert headline_words(whole, 3, 1) == finding(whole, 3, 1)
 
 

@@ -9,7 +9,7 @@ import pytest
 from attnviz.errors import SelectionError
 from attnviz.viewer import data as viewer_data
 from attnviz.viewer.codes import Scale
-from attnviz.viewer.data import head_bytes, measure_bytes, stage_data
+from attnviz.viewer.data import head_bytes, layer_bytes, measure_bytes, stage_data
 from tests.hand_made import trace
 
 LABELS = ["[CLS]", "play", "##ing", "door", "[SEP]"]
@@ -97,6 +97,15 @@ def test_rollout_has_one_matrix_for_a_layer():
             np.nan_to_num(of_layer), read.rollout(layer), rtol=0, atol=cells.error + 1e-6
         )
     assert head_bytes(read, "decoder", 1, 2, "rollout")[0].heads == ((1, 2),)
+
+
+def test_a_layer_s_mixing_is_sent_with_what_a_query_may_not_see():
+    weights = causal().weights(1, 0)
+    cells, sent = layer_bytes(replace(causal().pattern(1, None), weights=weights, measure="alti"))
+    assert (cells.measure, cells.per_layer, cells.heads) == ("alti", True, ((1, 0),))
+    [of_layer] = numbers(cells, sent, 5, 5)
+    assert (np.isnan(of_layer) == ~CAUSAL).all()
+    assert np.abs(of_layer - weights)[CAUSAL].max() <= cells.error * 1.01 + 1e-6
 
 
 def test_above_the_bound_only_what_is_asked_for_is_sent(monkeypatch):

@@ -153,7 +153,12 @@ def identity_words(mixing: "ContextMixing") -> str:
     else:
         what = f"With all values, the layer alone {'gives' if mixing.passed else 'does not give'} the model's own vector"
     if not mixing.passed:
-        return f"{what}: it is up to {power_text(mixing.gap)} of its length away, so these numbers are not the model's."
+        apart = (
+            f"up to {power_text(mixing.gap)} of its length away"
+            if np.isfinite(mixing.gap)
+            else "not a number"
+        )
+        return f"{what}: it is {apart}, so these numbers are not the model's."
     return f"{what}, {within}."
 
 
