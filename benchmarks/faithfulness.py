@@ -2,8 +2,8 @@
 
     python -m benchmarks.faithfulness --sentences 40
 
-Every text adds rows to `RESULTS`, so that a run that was stopped goes on where it was, and a run with more sentences adds to those that
-are there. ``--sentences 0`` writes the tables of what was measured. After a change of a method, delete that file.
+Every text adds rows to `RESULTS`, which stands beside this file: a run that was stopped goes on where it was, and a run with more sentences
+adds to those that are there. Ctrl-C writes the tables of what there is. After a change of a method, delete that file.
 """
 
 import argparse
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[1] / "docs" / "faithfulness.md"
 START, END = "<!-- faithfulness: make faithfulness -->", "<!-- end of faithfulness -->"
-RESULTS = Path(__file__).parent / "results" / "faithfulness.csv"
+RESULTS = Path(__file__).with_suffix(".csv")
 
 SENTENCES = 25
 """Sentences if no number is given: nearly an hour of processor time, most of it integrated gradients of the language model."""
@@ -285,13 +285,14 @@ def read() -> list[Row]:
 
 def add(new: Sequence[Row]) -> None:
     """Adds rows to those that were measured."""
-    RESULTS.parent.mkdir(exist_ok=True)
     is_new = not RESULTS.exists()
     with RESULTS.open("a", encoding="utf-8", newline="") as opened:
-        writer = csv.writer(opened)
+        writer = csv.writer(opened, lineterminator="\n")
         if is_new:
             writer.writerow([field.name for field in fields(Row)])
-        writer.writerows(astuple(row) for row in new)
+        writer.writerows(
+            [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in astuple(row)] for row in new
+        )
 
 
 def measure(n_sentence: int) -> None:
@@ -325,8 +326,10 @@ def main() -> None:
     """Measures, and writes the tables into docs/faithfulness.md."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sentences", type=int, default=SENTENCES, metavar="N")
-    measure(parser.parse_args().sentences)
-    write()
+    try:
+        measure(parser.parse_args().sentences)
+    finally:
+        write()
 
 
 if __name__ == "__main__":

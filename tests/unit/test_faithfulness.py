@@ -180,9 +180,11 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch):
 
     def measured(setting, model, trace, outcome, methods):
         asked.extend((trace.tokens.text, method) for method in methods)
-        return [row(method, trace.tokens.text, 1 / 3, setting=setting, converged=False) for method in methods]
+        return [
+            row(method, trace.tokens.text, 0.0123456, setting=setting, converged=False) for method in methods
+        ]
 
-    monkeypatch.setattr(faithfulness, "RESULTS", tmp_path / "results" / "faithfulness.csv")
+    monkeypatch.setattr(faithfulness, "RESULTS", tmp_path / "faithfulness.csv")
     monkeypatch.setattr(faithfulness, "TITLES", {"sentences": "of sentences"})
     monkeypatch.setattr(faithfulness, "cases", cases)
     monkeypatch.setattr(faithfulness, "measured", measured)
@@ -192,7 +194,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch):
     assert [
         (found.text, found.method, found.removed, found.passes, found.converged)
         for found in faithfulness.read()
-    ] == [(text, method, 1 / 3, False, False) for text, method in asked]
+    ] == [(text, method, 0.0123456, False, False) for text, method in asked]
     asked.clear()
     faithfulness.measure(3)
     assert asked == [("c", "alti"), ("c", "shapley")]
@@ -208,7 +210,9 @@ def test_sentences_are_long_enough_and_followed_by_the_next_of_the_list():
 
 
 def test_docs_have_a_row_for_every_method_with_its_texts_where_it_is_defined():
+    """And its numbers are those that were measured."""
     section = DOCS.read_text(encoding="utf-8").split(START)[1].split(END)[0]
+    assert section.strip("\n").splitlines() == list(faithfulness.lines(faithfulness.read()))
     titled = dict(re.findall(r"^### (.*)\n((?:.|\n)*?)(?=^### |\Z)", section, re.MULTILINE))
     assert list(titled) == list(TITLES.values())
     for setting, title in TITLES.items():
