@@ -140,6 +140,7 @@ PART = Part(
     address="profiles",
     question="What does each head do over many texts?",
     longest=8192,
+    terms=("Shuffled row",),
     sheets=(
         Sheet(
             screen=overview.screen_of,
