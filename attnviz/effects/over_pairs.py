@@ -71,13 +71,12 @@ def of_line(
     model: "Model",
     line: int,
     experiment: Callable[..., Any],
-    pair: PromptPair,
     *given: Any,
     progress: Progress,
 ) -> Any:
-    """The result of an experiment on one pair of a table; a sentence if the pair does not allow it."""
+    """The result of an experiment on one line, such as a pair of a table; a sentence if the line does not allow it."""
     try:
-        return experiment(model, pair, *given, progress=progress)
+        return experiment(model, *given, progress=progress)
     except (EmptyTextError, InvalidTextError, SelectionError, ShapeError, TextTooLongError) as error:
         return f"Line {line}: {error}"
 

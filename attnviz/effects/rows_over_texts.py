@@ -54,13 +54,12 @@ class MeanShuffledHeads(Result):
     @property
     def heads(self) -> Float[np.ndarray, "layer head"]:
         """The mean change over these texts; NaN without any."""
-        return _divided(np.nansum(self.changes, axis=0, dtype=np.float64), self.n_texts)
+        return _divided(self.changes, self.n_texts)
 
     @property
     def spread(self) -> Float[np.ndarray, "layer head"]:
         """The sample standard deviation over these texts (n - 1); NaN for fewer than two."""
-        away = self.changes - self.heads
-        return np.sqrt(_divided(np.nansum(away**2, axis=0, dtype=np.float64), self.n_texts - 1))
+        return np.sqrt(_divided((self.changes - self.heads) ** 2, self.n_texts - 1))
 
     def ranked(self) -> list[Head]:
         """The heads whose rows can be permuted, the largest mean change first."""
@@ -69,11 +68,12 @@ class MeanShuffledHeads(Result):
 
     def joined(self, other: "MeanShuffledHeads") -> "MeanShuffledHeads":
         """These changes joined with those over other texts."""
-        both = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("changes", "queries", "seeds")
-        }
-        return replace(self, **both)
+        return replace(
+            self,
+            changes=np.concatenate([self.changes, other.changes]),
+            queries=np.concatenate([self.queries, other.queries]),
+            seeds=np.concatenate([self.seeds, other.seeds]),
+        )
 
     def _table(self) -> Table:
         """A row for each head whose rows can be permuted."""
@@ -158,8 +158,9 @@ def _drawn(trace: "Trace", kind: Kind, seed: int) -> tuple[int, int] | None:
 
 
 def _divided(
-    sums: Float[np.ndarray, "layer head"], counts: Int[np.ndarray, "layer head"]
+    numbers: Float[np.ndarray, "text layer head"], counts: Int[np.ndarray, "layer head"]
 ) -> Float[np.ndarray, "layer head"]:
-    """Sums divided by counts; NaN where nothing was counted."""
+    """The sums over texts divided by counts; NaN where nothing was counted."""
+    sums = np.asarray(np.nansum(numbers, axis=0, dtype=np.float64))
     of = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return np.asarray(of, dtype=np.float32)

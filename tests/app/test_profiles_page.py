@@ -13,6 +13,7 @@ import pytest
 from attnviz.corpus.naming import names_of
 from attnviz.corpus.pipeline import profile_corpus
 from attnviz.corpus.profile import read_profile
+from attnviz.effects.rows_over_texts import mean_shuffled_heads
 from attnviz.heads import statistics_on
 from attnviz.records import Axis, Head
 from tests.app.screen import (
@@ -295,6 +296,34 @@ def test_the_reader_s_own_sentences_are_measured(page, tiny_model):
         numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
     )
     assert any("too few texts" in element.value for element in at.caption)  # a replicate has none of the two
+
+
+def test_rows_shuffled_over_the_reader_s_sentences(page, tiny_model, taken):
+    """Where asked for: the mean over the sentences that have a row to shuffle, in the grid, the ranking, the CSV and the Python."""
+    lines = ["the cat sat", "it opened .", "a cat sat on the mat"]
+    at = page()
+    at.text_area(key="pasted_lines").set_value("\n".join([*lines, "\u200b"]))
+    at.button(key="take_pasted").click().run()
+    at = until_drawn(at)
+    assert "mean_shuffled_heads" not in component(at, "save_picture")["python"]
+    at.button(key="profile_shuffled_act").click()
+    at = until_drawn(at.run())
+    assert_no_exception(at)
+    assert errors(at) == []
+    found = mean_shuffled_heads(tiny_model("bert"), lines)
+    cells = component(at, "profile_shuffled")["cells"]
+    written = np.array([[float(cell["label"]) for cell in row] for row in cells])
+    np.testing.assert_allclose(written, found.heads, atol=0.0006)
+    assert all("3 texts" in cell["text"] for row in cells for cell in row)
+    assert "Mean over 3 texts" in captions(at) and "median of 3 orders" in captions(at)
+    assert "1 text left out. Line 4: " in captions(at)
+    rows = component(at, "profile_shuffled_ranking")["rows"]
+    assert facts(rows[0]["text"]).heads[0] == tuple(found.ranked()[0])
+    table = list(csv.DictReader(io.StringIO(taken["take_csv"][1]().decode("utf-8-sig"))))
+    np.testing.assert_allclose(
+        [float(row["row_change_sd"]) for row in table], found.spread.ravel(), rtol=1e-2, atol=1e-6
+    )
+    assert "mean_shuffled_heads(model, texts, kind='encoder')" in component(at, "save_picture")["python"]
 
 
 def test_a_bundle_has_no_length_to_compare(door_bundle):

@@ -76,9 +76,7 @@ def test_a_query_is_any_own_token_that_sees_two_other_keys(headed, tiny_model):
 def test_a_long_text_is_cut(tiny_model, monkeypatch):
     monkeypatch.setattr("attnviz.effects.rows_over_texts.LONGEST", 6)
     model = tiny_model("bert")
-    drawn = {
-        int(mean_shuffled_heads(model, ["the cat sat"], n_shuffles=1, seed=s).queries[0]) for s in range(20)
-    }
+    drawn = {int(mean_shuffled_heads(model, TEXTS[:1], n_shuffles=1, seed=s).queries[0]) for s in range(20)}
     assert drawn == {1, 2, 3, 4}  # of six tokens, without those at the ends
 
 

@@ -89,3 +89,39 @@ def ranked_heads(
         key=key,
         **named,
     )
+
+
+def heads_and_largest(
+    view: View,
+    numbers: Float[np.ndarray, "layer head"],
+    text: Callable[[Head], str],
+    largest: Sequence[Head],
+    amount: Callable[[Head], str],
+    *,
+    names: tuple[str, str],
+    key: str,
+    short: bool = False,
+    **named: Any,
+) -> None:
+    """All heads, each with its number from 0 up, and beside them those with the largest.
+
+    Args:
+        text: of a head in the line below the grid.
+        largest: the heads of the ranking.
+        amount: of a head in the ranking.
+        names: of the grid and of the ranking.
+        short: whether heads of the ranking have their short names.
+        named: as for `named_heads`.
+    """
+    grid, ranking = st.columns((3, 1))
+    with grid:
+        named_heads(view, numbers, text, name=names[0], key=key, **named)
+    most = max(float(np.nanmax(numbers, initial=0.0)), 1e-12)
+    with ranking:
+        ranked_heads(
+            view,
+            [(head, amount(head), float(numbers[head]) / most) for head in largest],
+            name=names[1],
+            key=f"{key}_ranking",
+            text=lambda head: head.short if short else head.title,
+        )

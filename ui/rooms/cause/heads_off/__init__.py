@@ -18,7 +18,7 @@ PART = Part(
     name="Heads off",
     address="effects",
     question="What if a head were off?",
-    terms=("Head", "Ablation", "Outcome", "Weight", "Norm-based weight"),
+    terms=("Head", "Ablation", "Outcome", "Weight", "Norm-based weight", "Shuffled row"),
     sheets=(
         Sheet(
             when=prompts.is_set,

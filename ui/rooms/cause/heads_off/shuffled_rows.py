@@ -9,7 +9,7 @@ from attnviz.records import Head
 from ui.rooms.cause.heads_off.switched_off import Screen
 from ui.runtime import with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Call
-from ui.shell.heads import named_heads, ranked_heads
+from ui.shell.heads import heads_and_largest
 from ui.shell.waiting import is_there
 from ui.words.literal import quoted
 from ui.words.shuffled_rows import p_text
@@ -47,27 +47,19 @@ def shuffled_rows(screen: Screen) -> None:
     """All heads, each with its change, and which stand out."""
     if (found := shuffled(screen)) is None:
         return
-    grid, ranking = st.columns((3, 1))
-    with grid:
-        named_heads(
-            screen.view,
-            found.heads,
-            lambda head: said_of(found, head),
-            name="Change of the outcome while the row of each head is shuffled; select one",
-            key=KEY,
-            notes=[note(found)],
-        )
-    with ranking:
-        largest = max(float(np.nanmax(found.heads, initial=0.0)), 1e-12)
-        ranked_heads(
-            screen.view,
-            [
-                (head, number_text(float(found.heads[head])), float(found.heads[head]) / largest)
-                for head in found.ranked()[:N_RANKED]
-            ],
-            name="Heads whose row matters most; select one",
-            key="effects_shuffled_ranking",
-        )
+    heads_and_largest(
+        screen.view,
+        found.heads,
+        lambda head: said_of(found, head),
+        found.ranked()[:N_RANKED],
+        lambda head: number_text(float(found.heads[head])),
+        names=(
+            "Change of the outcome while the row of each head is shuffled; select one",
+            "Heads whose row matters most; select one",
+        ),
+        key=KEY,
+        notes=[note(found)],
+    )
 
 
 def said_of(found: ShuffledHeads, head: Head) -> str:

@@ -8,20 +8,36 @@ from attnviz.records.table import table_csv
 from ui.part import Part, Picture, Row, Sheet
 from ui.rooms.many_texts.own_corpora import FILE, OWN, OwnFile
 from ui.rooms.many_texts.profiles import one_head, overview
-from ui.rooms.many_texts.profiles.measured_heads import Screen, number_names, offered
+from ui.rooms.many_texts.profiles.measured_heads import MOST_TEXTS, Screen, number_names, offered
+from ui.rooms.many_texts.profiles.shuffled_texts import (
+    KEY,
+    N_RANKED,
+    found_changes,
+    shuffled_texts,
+)
 from ui.runtime.profiles import Listed
 from ui.session import of_session
 from ui.words.literal import literal
 
 
 def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
-    """A row for each head with all its numbers, and in a comparison with another corpus the difference with its interval."""
+    """A row for each head with all its numbers, of shuffled rows too once known, and in a comparison the difference with its interval."""
     table, left_out = (
         screen.profile.table,
         ("distances", "positions", "relations", "token_pairs", "part_pairs"),
     )
     names = [name for name in table.column_names if name not in left_out]
     rows = [[row[name] for name in names] for row in table.select(names).to_pylist()]
+    if (found := found_changes(screen)) is not None:
+        numbers = {
+            "row_change": found.heads,
+            "row_change_sd": found.spread,
+            "row_change_texts": found.n_texts,
+        }
+        for row in rows:
+            head = (row[1], row[2])
+            row += [number[head].item() if row[0] == found.kind else None for number in numbers.values()]
+        names += numbers
     if not screen.is_compared or screen.other is None:
         return names, rows
     of_kind = {(screen.kind, *head): at for at, head in enumerate(screen.heads)}
@@ -63,6 +79,28 @@ from attnviz.figures.heads import {draws}
 profile = {_own_lines(screen) if screen.corpus in (OWN, FILE) else _profile_lines(offered(screen.weights)[screen.corpus])}
 {other}{figure}
 figure.show()
+{_shuffled_lines(screen)}"""
+
+
+def _shuffled_lines(screen: Screen) -> str:
+    """Python that shuffles the same rows, and lists the heads in which they matter most; empty until they are known."""
+    if found_changes(screen) is None:
+        return ""
+    if screen.corpus in (OWN, FILE):
+        name, column = _own_file(screen)
+        needs = "from attnviz.corpus.texts import Entry, read_entries"
+        read = f"[entry.text for entry in read_entries(Path({name!r}){column}) if isinstance(entry, Entry)]"
+    else:
+        needs, read = "from attnviz.maps.collection import bundled", "bundled().splitlines()"
+    return f"""
+{needs}
+from attnviz.effects.rows_over_texts import mean_shuffled_heads
+
+model = attnviz.load_model({screen.view.selection.model!r})
+texts = {read}[:{MOST_TEXTS}]
+shuffled = mean_shuffled_heads(model, texts, kind={screen.kind!r})
+for head in shuffled.ranked()[:{N_RANKED}]:
+    print(head.words, shuffled.heads[head], shuffled.spread[head])
 """
 
 
@@ -77,10 +115,16 @@ def _profile_lines(listed: Listed) -> str:
 
 def _own_lines(screen: Screen) -> str:
     """Python that measures the visitor's own texts, from a file beside the script."""
+    name, column = _own_file(screen)
+    return f"profile_corpus([{name!r}], {screen.view.selection.model!r}, Path('profile'){column})"
+
+
+def _own_file(screen: Screen) -> tuple[str, str]:
+    """The name of the visitor's own file, and its column as a further argument."""
+    if screen.corpus == OWN:
+        return "sentences.txt", ""
     own = of_session(OwnFile)
-    name, column = ("sentences.txt", None) if screen.corpus == OWN else (own.name, own.column)
-    of_column = "" if column is None else f", column={column!r}"
-    return f"profile_corpus([{name!r}], {screen.view.selection.model!r}, Path('profile'){of_column})"
+    return own.name, "" if own.column is None else f", column={own.column!r}"
 
 
 def _column(profile: str, name: str, kind: Kind) -> str:
@@ -96,6 +140,7 @@ PART = Part(
     address="profiles",
     question="What does each head do over many texts?",
     longest=8192,
+    terms=("Shuffled row",),
     sheets=(
         Sheet(
             screen=overview.screen_of,
@@ -115,6 +160,12 @@ PART = Part(
                 one_head.places,
                 Row(one_head.relations, one_head.pairs),
                 one_head.examples,
+                Picture(
+                    KEY,
+                    "Rows shuffled over texts",
+                    "cells: mean change while a row of each head is shuffled among its keys, over the first texts",
+                    shuffled_texts,
+                ),
             ),
             numbers="Numbers of all heads",
             csv=lambda screen: table_csv(*as_csv_rows(screen)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from attnviz.corpus.texts import Entry, Failure
 from attnviz.errors import CorpusError
 from attnviz.figures.numbers import cell_text
 from attnviz.heads import PROBES, STATISTICS
-from attnviz.maps.collection import sentences
+from attnviz.maps.collection import bundled, sentences
 from attnviz.model.catalogue import offer
 from attnviz.records import Head, Kind
 from ui.choice.fields import Text, sentence_case
@@ -30,6 +31,8 @@ from ui.shell.waiting import REFUSALS, is_there
 from ui.words.literal import literal
 
 COPYING = "copying"
+MOST_TEXTS = 20
+"""Texts that are run again with rows shuffled: 12 minutes of processor time for SmolLM2-135M-Instruct, 20 s for all-MiniLM-L6-v2."""
 NOTHING = "none"
 """No other texts to compare with."""
 
@@ -175,6 +178,8 @@ class Screen:
     other: Other | None
     kept: list[Head]
     """Heads that match the search, by rank."""
+    texts: tuple[Entry, ...]
+    """The first texts of the profile, at most `MOST_TEXTS`; none if this server does not have them."""
 
     @property
     def is_compared(self) -> bool:
@@ -237,6 +242,7 @@ def shown_profile(view: View) -> Screen | None:
         return not wanted.strip() or any(is_called(name, wanted) for name in named)
 
     kept = [heads[at] for at in order if np.isfinite(ranked.means[at]) and is_found(heads[at])]
+    texts = (entry for entry in entries_of(corpus) if isinstance(entry, Entry) and entry.text.strip())
     return Screen(
         view=view,
         corpus=corpus,
@@ -251,6 +257,7 @@ def shown_profile(view: View) -> Screen | None:
         ranked=ranked,
         other=other,
         kept=kept,
+        texts=tuple(islice(texts, MOST_TEXTS)),
     )
 
 
@@ -294,13 +301,10 @@ def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ..
     None in place of the profile while that goes on, or if it fails.
     """
     model, own = offer(view.selection.model).name, of_session(OwnFile)
-    text, entries = of_session(OwnSentences).text, own.entries
-    if corpus == OWN:
-        entries = tuple(Entry(source="", place=place, text=line) for place, line in sentences(text))
     work = job(
         "profile",
-        (model, digest(text) if corpus == OWN else own.digest),
-        lambda: [(with_model.profile, (model, entries), TELLS_PROGRESS)],
+        (model, digest(of_session(OwnSentences).text) if corpus == OWN else own.digest),
+        lambda: [(with_model.profile, (model, entries_of(corpus)), TELLS_PROGRESS)],
     )
     name = "your sentences" if corpus == OWN else own.name
     try:
@@ -318,6 +322,14 @@ def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ..
         return None, ()
     measured_profile, failures = work.results[0]
     return measured_profile, tuple(failures)
+
+
+def entries_of(corpus: str) -> tuple[Entry | Failure, ...]:
+    """The texts of a corpus: the visitor's own, or the bundled sentences; none of another, whose texts are not on this server."""
+    if corpus == FILE:
+        return of_session(OwnFile).entries
+    text = {OWN: of_session(OwnSentences).text, "": bundled()}.get(corpus, "")
+    return tuple(Entry(source="", place=place, text=line) for place, line in sentences(text))
 
 
 def is_called(name: str, wanted: str) -> bool:
