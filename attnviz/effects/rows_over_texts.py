@@ -59,7 +59,7 @@ class MeanShuffledHeads(Result):
     @property
     def spread(self) -> Float[np.ndarray, "layer head"]:
         """The sample standard deviation over these texts (n - 1); NaN for fewer than two."""
-        return np.sqrt(_divided((self.changes - self.heads) ** 2, self.n_texts - 1))
+        return np.asarray(np.sqrt(_divided((self.changes - self.heads) ** 2, self.n_texts - 1)))
 
     def ranked(self) -> list[Head]:
         """The heads whose rows can be permuted, the largest mean change first."""
