@@ -58,6 +58,7 @@ def test_parts_of_the_texts_join_to_all_of_them(tiny_model):
     whole = mean_shuffled_heads(model, TEXTS)
     parts = mean_shuffled_heads(model, TEXTS[:1]).joined(mean_shuffled_heads(model, TEXTS[1:]))
     np.testing.assert_array_equal(parts.queries, whole.queries)
+    np.testing.assert_array_equal(parts.seeds, whole.seeds)
     np.testing.assert_allclose(parts.changes, whole.changes, rtol=1e-3, atol=1e-6)
     other = mean_shuffled_heads(model, TEXTS, seed=1)
     assert not np.allclose(other.heads, whole.heads, rtol=1e-3)
