@@ -97,27 +97,25 @@ def mean_shuffled_heads(
     The query and the permutations of a text depend on its tokens and the seed alone, so that parts of the texts join to all of them.
 
     Args:
-        texts: empty ones, and those without a query to draw, are left out; long ones are cut at `LONGEST` tokens. An encoder-decoder
+        texts: those without a token, or without a query to draw, are left out; long ones are cut at `LONGEST` tokens. An encoder-decoder
             model reads each text as both of its texts.
         n_shuffles: permutations of each row.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
-        EmptyTextError: there is no text with a token.
         InvalidTextError, ModelFailedError: as `Model.trace`.
         SelectionError: no such kind, fewer than one permutation, the encoder of an encoder-decoder model, or no text has a token that sees
             two other keys.
     """
     given = [text for text in texts if text.strip()]
-    if not given:
-        raise EmptyTextError(
-            "Rows of heads were to be shuffled over texts; there is none. Give a text or more."
-        )
     is_pair = model.network.config.is_encoder_decoder
     found, queries, seeds = [], [], []
     for number, text in enumerate(given):
-        trace = model.trace(text, text if is_pair else None, cut=True, max_tokens=LONGEST)
+        try:
+            trace = model.trace(text, text if is_pair else None, cut=True, max_tokens=LONGEST)
+        except EmptyTextError:  # such as one of control characters
+            continue
         drawn = _drawn(trace, trace.attention(0, kind).kind, seed)
         if drawn is not None:
             query, of_text = drawn

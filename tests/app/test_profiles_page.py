@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -298,7 +299,9 @@ def test_the_reader_s_own_sentences_are_measured(page, tiny_model):
     assert any("too few texts" in element.value for element in at.caption)  # a replicate has none of the two
 
 
-def test_rows_shuffled_over_the_reader_s_sentences(page, tiny_model, taken):
+def test_rows_shuffled_over_the_reader_s_sentences(
+    page, tiny_model, taken, checkpoint, tmp_path, monkeypatch
+):
     """Where asked for: the mean over the sentences that have a row to shuffle, in the grid, the ranking, the CSV and the Python."""
     lines = ["the cat sat", "it opened .", "a cat sat on the mat"]
     at = page()
@@ -323,7 +326,12 @@ def test_rows_shuffled_over_the_reader_s_sentences(page, tiny_model, taken):
     np.testing.assert_allclose(
         [float(row["row_change_sd"]) for row in table], found.spread.ravel(), rtol=1e-2, atol=1e-6
     )
-    assert "mean_shuffled_heads(model, texts, kind='encoder')" in component(at, "save_picture")["python"]
+    code = component(at, "save_picture")["python"]
+    monkeypatch.chdir(tmp_path)
+    Path("sentences.txt").write_text("\n".join([*lines, "\u200b"]))
+    made = {}
+    exec(code.replace("'bert'", repr(str(checkpoint("bert")))).replace("figure.show()", ""), made)
+    np.testing.assert_allclose(made["shuffled"].heads, found.heads, rtol=1e-2, atol=1e-6)
 
 
 def test_a_bundle_has_no_length_to_compare(door_bundle):

@@ -127,5 +127,5 @@ def _note(screen: Screen, found: MeanShuffledHeads, work: Job) -> str:
     return (
         f"In each text a token is drawn; the number is {change} while the head’s row of this token is shuffled among its keys, the median of "
         f"{counted(found.n_shuffles, 'order')} (after Jain and Wallace 2019, arXiv:1902.10186). Mean over {counted(len(found.changes), 'text')}{so_far}, "
-        f"± the standard deviation: {corpus_name(screen.corpus)}, the first {MOST_TEXTS} at most, cut at {LONGEST} tokens."
+        f"± standard deviation. Texts: {corpus_name(screen.corpus)}, at most the first {MOST_TEXTS}, each cut at {LONGEST} tokens."
     )
