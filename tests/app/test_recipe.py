@@ -45,6 +45,8 @@ def assert_same(at, drawn):
         {"show": "scores"},
         {"show": "norms", "colour": "logarithmic"},
         {"show": "rollout", "layer": 5},
+        {"show": "alti", "layer": 2, "special": "renormalised"},
+        {"show": "value_zeroing", "layer": 4},
         {"text": "Unbelievable doorknobs opened.", "unit": "words"},
         {"special": "hidden"},
         {"special": "renormalised", "unit": "words", "text": "Unbelievable doorknobs opened."},

@@ -20,7 +20,7 @@ from ui.choice.fields import Heads, Number, Word
 from ui.choice.selection import choices
 from ui.components.token_flow import token_flow
 from ui.part import Part, Picture, Sheet
-from ui.rooms.explore.mixing import mixing_is_there
+from ui.rooms.explore.mixing import identity_note, mixing_is_there
 from ui.shell.export.captions import measured
 from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.words.findings import MEASURE_NOTES, finding, name, place
@@ -246,6 +246,7 @@ def lines(screen: Screen) -> dict[str, Callable[[], Figure]]:
         literal(note(screen)),
         hidden_lines(screen.drawn),
         MEASURE_NOTES[view.measure],
+        literal(identity_note(view)),
         hidden_note(view),
         RENORMALISED * view.is_renormalised,
     ]

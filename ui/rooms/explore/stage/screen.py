@@ -6,7 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.records import MIXINGS, AttentionPattern
+from attnviz.records import AttentionPattern
+from ui.rooms.explore.mixing import identity_note
 from ui.rooms.explore.pair import chips
 from ui.runtime import cache
 from ui.shell.view import RENORMALISED, View, hidden_note
@@ -15,7 +16,6 @@ from ui.words.findings import (
     WITHOUT_NORMS,
     clipped_words,
     finding,
-    identity_words,
     name,
     special_note,
 )
@@ -83,7 +83,7 @@ class Screen:
             self.special_note.rstrip(),
             clipped_words(pattern, view.colour_end(pattern)) if has_matrix else "",
             MEASURE_NOTES[pattern.measure],
-            self.identity,
+            identity_note(view),
             "" if pattern.measure == "weights" else TOKENS_NOTE,
             "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
             hidden_note(view),
@@ -91,14 +91,6 @@ class Screen:
             f"{RENORMALISED} The lines of the map stay the model's weights." * pattern.is_renormalised,
         ]
         return " ".join(filter(None, notes))
-
-    @property
-    def identity(self) -> str:
-        """Whether what a layer mixes was computed from the model's own vectors; empty for other measures."""
-        view, measure = self.view, self.pattern.measure
-        if measure not in MIXINGS:
-            return ""
-        return identity_words(cache.mixing(view.selection.source, self.pattern.layer, view.kind, measure))
 
     @property
     def score(self) -> str:
