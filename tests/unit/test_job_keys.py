@@ -15,12 +15,14 @@ from tests import small_records
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
 from ui.rooms.cause.heads_off import effects_of_heads, switched_off
+from ui.rooms.cause.heads_off.shuffled_rows import shuffling
 from ui.rooms.cause.heads_off.switched_off import EffectsSettings
 from ui.rooms.cause.inputs import attributions as inputs
 from ui.rooms.cause.lens import added_parts
 from ui.rooms.cause.lens import answers as lens
 from ui.rooms.compare.patching.two_texts import PatchingSettings
 from ui.rooms.compare.patching.two_texts import Screen as PatchedScreen
+from ui.rooms.explore.stage.row_matters import Shuffle
 
 
 def text_of(name: str) -> Any:
@@ -121,6 +123,8 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     of_answer = lens.Screen(view=view, outcome=answer)
     yield "direct", lambda: added_parts.direct_job(of_answer)
     yield "followed", lambda: of_answer.followed_job(answer)
+    yield "shuffled_row", Shuffle(view=view).row_job
+    yield "shuffled_heads", lambda: shuffling(of_heads)
 
 
 @pytest.fixture
@@ -137,6 +141,10 @@ def jobs(monkeypatch) -> list[tuple[Any, Any]]:
         switched_off.Screen, "means", lambda screen, way: None if way == "zero" else screen.references
     )
     monkeypatch.setattr(lens, "has_head", lambda view: True)
+    monkeypatch.setattr(inputs.cache, "model", lambda name: None)
+    monkeypatch.setattr(
+        inputs, "available_methods", lambda model, trace, outcome: ("norms", "token_replaced")
+    )
     return asked
 
 
@@ -152,7 +160,7 @@ def test_jobs_of_one_key_make_the_same_calls(jobs):
             assert calls.setdefault(key, called) == called, (
                 f"{name} of {chosen} has the key of another choice"
             )
-    assert len({key[0] for key in calls}) == 15
+    assert len({key[0] for key in calls}) == 17
 
 
 @pytest.mark.parametrize(("n_layer", "layers"), [(2, [(1,), (0,)]), (25, [(22, 23, 24), (0,)])])

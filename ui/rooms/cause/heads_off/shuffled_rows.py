@@ -8,7 +8,7 @@ from attnviz.figures.numbers import counted, number_text
 from attnviz.records import Head
 from ui.rooms.cause.heads_off.switched_off import Screen
 from ui.runtime import with_model
-from ui.runtime.jobs import TELLS_PROGRESS, Call
+from ui.runtime.jobs import TELLS_PROGRESS, Call, Job
 from ui.shell.heads import heads_and_largest
 from ui.shell.waiting import is_there
 from ui.words.literal import quoted
@@ -18,8 +18,8 @@ KEY = "effects_shuffled"
 N_RANKED = 8
 
 
-def shuffled(screen: Screen) -> ShuffledHeads | None:
-    """The change of the outcome while the row of each head is shuffled; None until known."""
+def shuffling(screen: Screen) -> Job:
+    """The job that shuffles the selected query's row of every head."""
     view = screen.view
     kind, query = view.kind, view.query
 
@@ -27,26 +27,23 @@ def shuffled(screen: Screen) -> ShuffledHeads | None:
         given = shuffled_heads, screen.model, view.trace, query, screen.outcome
         return [(with_model.call, given, {"kind": kind, **TELLS_PROGRESS})]
 
-    work = screen.job("shuffled_heads", (kind, query), calls)
-    st.markdown(f"**Does it matter where {quoted(view.query_tokens.labels[query])} looks?**")
-    if not is_there(
-        work,
-        None,
-        f"Shuffling the row of {counted(len(screen.heads), 'head')}",
-        key="shuffled_act",
-        request=screen.request(
-            f"Shuffle its row in {counted(len(screen.heads), 'head')}", "shuffled", kind, query
-        ),
-    ):
-        return None
-    found: ShuffledHeads = work.results[0]
-    return found
+    return screen.job("shuffled_heads", (kind, query), calls)
 
 
 def shuffled_rows(screen: Screen) -> None:
-    """All heads, each with its change, and which stand out."""
-    if (found := shuffled(screen)) is None:
+    """All heads, each with its change, and which matter most; a button until they are asked for."""
+    view, work = screen.view, shuffling(screen)
+    st.markdown(f"**Does it matter where {quoted(view.query_tokens.labels[view.query])} looks?**")
+    n_heads = counted(len(screen.heads), "head")
+    if not is_there(
+        work,
+        None,
+        f"Shuffling the row of {n_heads}",
+        key="shuffled_act",
+        request=screen.request(f"Shuffle its row in {n_heads}", "shuffled", view.kind, view.query),
+    ):
         return
+    found: ShuffledHeads = work.results[0]
     heads_and_largest(
         screen.view,
         found.heads,
