@@ -17,6 +17,7 @@ from tests.app.screen import (
     shown,
     until_drawn,
 )
+from ui.runtime import cache, jobs
 
 PAGE = "pages/long_text.py"
 TEXT = (
@@ -79,6 +80,23 @@ def test_an_encoder_ranks_its_heads_and_answers_nothing():
         button.key for button in at.button
     }
     assert len(component(at, "long_needle_ranking")["rows"]) == 8
+
+
+def test_what_is_found_while_the_page_is_drawn_is_shown(monkeypatch):
+    at = open_page(PAGE)
+    reach = cache.reach
+
+    def found_meanwhile(*given):
+        for (name, _), work in list(jobs._kept.items()):
+            if name == "needle":
+                work.wait()
+        return reach(*given)
+
+    monkeypatch.setattr(cache, "reach", found_meanwhile)
+    at.button(key="long_needle_act").click().run()
+    assert_no_exception(at)
+    assert len(component(at, "long_needle_ranking")["rows"]) == 8
+    assert "looks at the needle most" in finding(at)
 
 
 def test_a_needle_that_is_empty_is_refused():

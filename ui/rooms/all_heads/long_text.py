@@ -28,7 +28,7 @@ from ui.shell.chart import chart
 from ui.shell.export.recipe import call, trace_lines
 from ui.shell.heads import named_heads, pick_head, ranked_heads
 from ui.shell.view import View
-from ui.shell.waiting import is_there
+from ui.shell.waiting import is_there, whole_page
 from ui.words.findings import correlation_text
 from ui.words.literal import literal
 
@@ -298,15 +298,18 @@ def asked(screen: Screen) -> None:
             "An opened bundle cannot be read again with a needle in it. Close the bundle to read its sentence."
         )
         return
-    work = screen.needle_job
-    is_there(
-        work,
-        None,
-        f"Reading the text with the needle at {len(screen.depths)} depths",
-        key="long_needle_act",
-        request=screen.request("Find the heads", "needle", *screen.needle_key),
-        result=lambda: so_far(screen),
-    )
+    if (
+        is_there(
+            screen.needle_job,
+            None,
+            f"Reading the text with the needle at {len(screen.depths)} depths",
+            key="long_needle_act",
+            request=screen.request("Find the heads", "needle", *screen.needle_key),
+            result=lambda: so_far(screen),
+        )
+        and screen.found is None
+    ):  # found while the page was being drawn, whose finding and grid are without it
+        whole_page()
 
 
 def so_far(screen: Screen) -> None:
