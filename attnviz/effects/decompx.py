@@ -214,9 +214,9 @@ def decomposed_layers(model: Model, trace: Trace, stream: Stream) -> tuple[_Laye
     for number, (path, calls) in enumerate(zip(layer_paths(stream), stream.calls, strict=True)):
         call = trace.attention(number, stream.kind)
         ran = [
-            (one.module, torch.tensor(one.given), torch.tensor(one.made))
-            for one in calls
-            if isinstance(one.module, Linear)
+            (called.module, torch.tensor(called.given), torch.tensor(called.made))
+            for called in calls
+            if isinstance(called.module, Linear)
         ]
         projection = projection_of(call.value, ran)
         before = None if projection is None else steps_between(entered, projection[0], calls)

@@ -204,7 +204,9 @@ def test_sentences_of_random_rows_are_the_library_s(page):
     given, expected = [], []
     while sum(map(len, expected)) < N_ROWS:
         trace, kind = trace_of(rng)
-        measure = str(rng.choice([one for one in (*measures(trace, kind), *MIXINGS) if one != "scores"]))
+        measure = str(
+            rng.choice([shown for shown in (*measures(trace, kind), *MIXINGS) if shown != "scores"])
+        )
         data, cells = sent_in(trace, kind, measure)
         asked, facts = [], []
         for _ in range(4):
