@@ -7,6 +7,7 @@ import threading
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -144,3 +145,26 @@ def test_what_is_under_way_at_the_end_of_the_server_has_not_failed(monkeypatch, 
 
     wait_until(lambda: served() == 0)
     assert (job.error, told, ending.ids) == (None, ["begun"], ())
+
+
+def test_a_result_that_its_job_has_given_away_is_held_by_nothing_else(monkeypatch):
+    """Whoever waits for it may drop it at once, however late the thread that received it goes on."""
+    lock, going_on, received = workers.lock, threading.Event(), []
+
+    class SlowToGoOn:
+        def __enter__(self):
+            lock.acquire()
+
+        def __exit__(self, *_):
+            lock.release()
+            if received and threading.current_thread().name == workers.THREADS:
+                going_on.wait(LONG)
+
+    monkeypatch.setattr(workers, "lock", SlowToGoOn())
+    given = [(np.ones, (3,), {})]
+    work = Job(given, received=lambda value, _: received.append(weakref.ref(value)))
+    try:
+        assert work.wait() == [None]
+        assert [result() is None for result in received] == [True]
+    finally:
+        going_on.set()
