@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.model.catalogue import SMOLLM2
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -16,11 +17,14 @@ from tests.app.screen import (
     finding,
     notices,
     numbers,
+    open_bundle,
     open_page,
+    settle,
     shown,
     until_drawn,
 )
 from ui.runtime import cache
+from ui.runtime.workers import Workers
 from ui.words.findings import MEASURE_NOTES
 
 METHODS = {"alti": attnviz.alti, "value_zeroing": attnviz.value_zeroing}
@@ -68,7 +72,7 @@ def test_the_matrix_is_the_library_s(mixed):
 
 def test_a_text_that_takes_too_long_shows_weights_and_says_so():
     place = {"layer": 0, "head": 0, "query": 3, "show": "value_zeroing", "filled": "matrix"}
-    at = open_page(model="SmolLM2-135M-Instruct", text="door " * 513, **place)
+    at = open_page(model=SMOLLM2, text="door " * 513, **place)
     assert_no_exception(at)
     assert ["up to 512 tokens" in notice for notice in notices(at) if "Value zeroing" in notice] == [True]
     assert not {"alti", "value_zeroing"} & {*document(at)["measures"]}
@@ -82,6 +86,51 @@ def test_what_takes_long_is_a_job_with_progress(monkeypatch, mixed):
         assert [button.label for button in at.button if button.key == "mixing_act"] == ["Cancel"]
     said = finding(until_drawn(at))
     assert facts(said).numbers[:2] == ("1", f"{100 * mixed['alti'][1, 7, 5]:.1f}%")
+
+
+def test_b_of_a_comparison_is_awaited_like_a(monkeypatch, mixed):
+    monkeypatch.setattr(cache, "MOST_PRODUCTS", 0)
+    cache.NUMBERS.clear()
+    at = open_page("pages/compare.py", **PLACE | {"layer": 2}, show="alti", other_layer=3)
+    for _ in range(2):  # A's layer, then B's
+        at = until_drawn(at)
+    assert errors(at) == []
+    for part, layer in (("first", 2), ("second", 3)):
+        drawn = numbers(figure(at, f"compare_{part}")["data"][0]["z"])
+        np.testing.assert_allclose(drawn, mixed["alti"][layer], atol=1e-6)
+
+
+def test_a_text_b_without_the_measure_says_so_and_a_stays(mixed):
+    at = open_page("pages/compare.py", **PLACE, model=SMOLLM2, show="alti", other_text="door " * 513)
+    assert_no_exception(at)
+    assert ["B: ALTI is not shown: it takes texts of up to 512 tokens" in error for error in errors(at)] == [
+        True
+    ]
+    assert len(numbers(figure(at, "compare_first")["data"][0]["z"])) == 9
+
+
+def test_what_was_cancelled_is_computed_when_it_is_asked_for_again(monkeypatch, mixed):
+    monkeypatch.setattr(cache, "MOST_PRODUCTS", 0)
+    cache.NUMBERS.clear()
+    work_on = Workers.work_on
+    with monkeypatch.context() as no_process:
+        no_process.setattr(Workers, "work_on", lambda at, job: job.name == "alti" or work_on(at, job))
+        at = open_page(**PLACE | {"layer": 5}, show="alti")
+        at.button(key="mixing_act").click().run()
+        assert_no_exception(at)
+        assert at.button(key="mixing_act").label == "Go on"
+        assert document(at)["measures"][-2:] == ["alti", "value_zeroing"], "others can be chosen"
+        assert "not computed yet" in captions(at), "there is nothing to export"
+    at.button(key="mixing_act").click().run()
+    assert facts(finding(until_drawn(at))).numbers[:2] == ("5", f"{100 * mixed['alti'][5, 7, 5]:.1f}%")
+
+
+def test_an_opened_bundle_shows_weights_and_says_why(door_bundle):
+    at = open_bundle(open_page(**PLACE), door_bundle)
+    at = settle(at, show="alti")
+    assert_no_exception(at)
+    assert ["an opened bundle has none" in notice for notice in notices(at)] == [True]
+    assert not {"alti", "value_zeroing"} & {*document(at)["measures"]}
 
 
 def test_all_heads_lead_to_the_matrix_of_their_layer():

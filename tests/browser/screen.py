@@ -41,7 +41,7 @@ def wait_until_drawn(page: Page, path: str | None = None) -> None:
         keys = ["viewer"] if path == "" else [*part_at(path).pictures]
         if keys:
             drawn = ", ".join(f".st-key-{key}[data-stale=false] :is(svg, canvas)" for key in keys)
-            expect(page.locator(drawn).first).to_be_visible(timeout=LOAD_MS)
+            expect(page.locator(drawn).filter(visible=True)).not_to_have_count(0, timeout=LOAD_MS)
         expect(page.locator(".stProgress")).to_have_count(0, timeout=LOAD_MS)
         if path in POINTS:
             wait_for_points(page, POINTS[path])

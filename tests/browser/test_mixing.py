@@ -29,3 +29,18 @@ def test_a_layer_s_matrix_comes_when_it_is_chosen_and_for_each_layer(page, serve
             np.testing.assert_allclose(cells(page), mixed.matrices[layer], atol=1e-4)
             expect(page.locator(".viewer .notes")).to_contain_text("model's own vector", timeout=LOAD_MS)
             wait_for_link(page, layer=layer, show=show)
+
+
+LONG = " ".join(f"The cat number {number} sat on the mat." for number in range(10))
+"""Long enough for a worker process."""
+
+
+def test_a_matrix_that_takes_long_is_computed_below_the_stage_and_then_there(page, server, embedded):
+    mixed = attnviz.value_zeroing(embedded, embedded.trace(LONG), layers=(3,))
+    open_screen(page, server, **PLACE | {"text": LONG})
+    page.get_by_role("button", name="Options").click()
+    page.locator(".viewer select[name=measure]").select_option("value_zeroing")
+    headline = page.locator(".viewer .headline")
+    expect(headline).to_contain_text("Layer 3, all heads", timeout=LOAD_MS)
+    expect(headline).to_contain_text(share_text(float(mixed.matrices[0, 7, 5])), timeout=LOAD_MS)
+    np.testing.assert_allclose(cells(page), mixed.matrices[0], atol=1e-4)

@@ -69,13 +69,7 @@ def fitted(
         notices.append(f"Rollout takes texts of up to {LONG:,} tokens; weights are shown.")
         selection = selection.but(show="weights")
     elif measure in MIXINGS and measure not in mixings:
-        called = MEASURE_NAMES[measure][0].upper() + MEASURE_NAMES[measure][1:]
-        why = f"{model} does not allow it for this text"
-        if selection.bundle:
-            why = "it takes the model, and an opened bundle has none"
-        elif len(trace.tokens) > MOST_MIXED:
-            why = f"it takes texts of up to {MOST_MIXED:,} tokens"
-        notices.append(f"{called} is not shown: {why}; weights are shown.")
+        notices.append(f"{not_shown(measure, selection, trace)}; weights are shown.")
         selection = selection.but(show="weights")
     elif measure not in (*trace.measures(kind), *MIXINGS):
         notices.append(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
@@ -105,6 +99,17 @@ def fitted(
         )
         selection = selection.but(outcome="")
     return selection, notices
+
+
+def not_shown(measure: Mixing, selection: Selection, trace: Trace) -> str:
+    """Why a measure that takes the model is not there for a text, without the full stop."""
+    called = MEASURE_NAMES[measure][0].upper() + MEASURE_NAMES[measure][1:]
+    why = f"{trace.provenance.model} does not allow it for this text"
+    if selection.bundle:
+        why = "it takes the model, and an opened bundle has none"
+    elif len(trace.tokens) > MOST_MIXED:
+        why = f"it takes texts of up to {MOST_MIXED:,} tokens"
+    return f"{called} is not shown: {why}"
 
 
 def _can_be_read(written: str, n_token: int) -> bool:

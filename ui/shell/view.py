@@ -7,7 +7,7 @@ from attnviz.figures.heatmap import measure_of
 from attnviz.figures.theme import ThemeName
 from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
-from attnviz.records import OF_LAYER, AttentionPattern, Axis, Kind, Measure, Mixing, Tokens
+from attnviz.records import MIXINGS, OF_LAYER, AttentionPattern, Axis, Kind, Measure, Mixing, Tokens
 from attnviz.viewer import tiles
 from ui.choice.selection import Selection
 from ui.part import Part
@@ -69,6 +69,12 @@ class View:
     def is_of_layer(self) -> bool:
         """Whether cells hold what has no number for a head: rollout, ALTI or value zeroing."""
         return self.measure in OF_LAYER
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the selected matrix is known, or comes at once; what takes the model may be a job that has not finished."""
+        measure, selection = self.measure, self.selection
+        return measure not in MIXINGS or cache.is_mixed(selection.source, selection.layer, self.kind, measure)
 
     @property
     def measure_of_heads(self) -> Measure:

@@ -5,11 +5,13 @@ from typing import Annotated, Any, ClassVar
 
 import streamlit as st
 
+from attnviz.errors import SelectionError
 from attnviz.model.catalogue import locate, offer, offers
+from attnviz.records import MIXINGS
 from ui.choice import state
 from ui.choice.exchanged import other_sentence
 from ui.choice.fields import Number, Positions, Text
-from ui.choice.fitting import nearest_words
+from ui.choice.fitting import nearest_words, not_shown
 from ui.choice.selection import Selection, choices
 from ui.runtime import cache
 from ui.shell import downloads, errors
@@ -164,5 +166,8 @@ def view_of_b(view: View, shown: Selection) -> View | None:
         fit("layer", trace.n_layers(kind), f"{asked_for.model} has layers")
         n_heads = trace.n_heads(fitted.layer, kind)
         fit("head", n_heads, f"layer {fitted.layer} of {asked_for.model} has heads")
-        return replace(view, selection=fitted, trace=trace, kind=kind)
+        b = replace(view, selection=fitted, trace=trace, kind=kind)
+        if b.measure in MIXINGS and b.measure not in b.measures:
+            raise SelectionError(f"B: {not_shown(b.measure, fitted, trace)}. Select weights, or another B.")
+        return b
     return None

@@ -33,6 +33,7 @@ from ui.rooms.compare.partner import (
     with_b,
 )
 from ui.rooms.compare.zoom import matrix, pick, zoom_buttons
+from ui.rooms.explore.mixing import mixing_is_there
 from ui.runtime import cache
 from ui.shell import errors, verdict
 from ui.shell.export.captions import measured
@@ -91,11 +92,14 @@ class Screen:
         return summary(self.comparison, self.picked, self.view.selection, self.b.selection)
 
 
-def screen_of(view: View) -> Screen:
-    """A and B, below the controls that say how they differ."""
+def screen_of(view: View) -> Screen | None:
+    """A and B, below the controls that say how they differ; None while their numbers are computed."""
     shown, place_of_controls, comparison = with_b(view, view.key), st.container(), None
-    if (b := view_of_b(view, shown)) is not None:
-        with errors.explained(key="cut_compared"):
+    b, is_awaited = view_of_b(view, shown), False
+    with errors.explained(key="cut_compared"):
+        sides = (view,) if b is None else (view, b)
+        is_awaited = not all(mixing_is_there(side, [side.selection.layer]) for side in sides)
+        if not is_awaited and b is not None:
             comparison = compare(view.pattern(), b.pattern())
     screen = Screen(view=view, shown=shown, b=b, comparison=comparison)
     with place_of_controls:
@@ -103,7 +107,7 @@ def screen_of(view: View) -> Screen:
         masked = next((side for side in (b, view) if side is not None and side.selection.masked), None)
         if masked is not None:
             what_stands_here(masked, masked_position(masked.selection, masked.query), key="stands_here")
-    return screen
+    return None if is_awaited else screen
 
 
 def controls(screen: Screen) -> None:

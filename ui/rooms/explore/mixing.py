@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from attnviz.figures.heatmap import MEASURE_NAMES
+from attnviz.records import MIXINGS
 from ui.runtime import cache
 from ui.shell.view import View
 from ui.shell.waiting import is_there
@@ -16,7 +17,7 @@ def mixing_is_there(view: View, layers: Iterable[int]) -> bool:
         AttnvizError: one of `ui.shell.waiting.REFUSALS`.
     """
     method, source = view.measure, view.selection.source
-    if method != "alti" and method != "value_zeroing":
+    if method not in MIXINGS:
         return True
     for layer in layers:
         if not cache.is_mixed(source, layer, view.kind, method):
@@ -32,6 +33,6 @@ def mixing_is_there(view: View, layers: Iterable[int]) -> bool:
 def identity_note(view: View) -> str:
     """Whether what the selected layer mixes was computed from the model's own vectors; empty for other measures."""
     method = view.measure
-    if method != "alti" and method != "value_zeroing":
+    if method not in MIXINGS:
         return ""
     return identity_words(cache.mixing(view.selection.source, view.selection.layer, view.kind, method))

@@ -65,6 +65,9 @@ def take(view: Callable[[], View], taken: Taken) -> None:
 
     def insides() -> None:
         shown = view()
+        if not shown.is_there:
+            st.caption("The matrix is not computed yet. Close this, and open it again once it is drawn.")
+            return
         if isinstance(taken.screen, View):
             taken.screen = shown
         selection = shown.selection
