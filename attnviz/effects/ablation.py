@@ -34,6 +34,7 @@ from attnviz.records import (
 from attnviz.records.table import Table, table_csv
 
 if TYPE_CHECKING:
+    from attnviz.effects.row_shuffle import ShuffledHeads
     from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
@@ -64,9 +65,22 @@ class HeadEffects(Result):
         """All heads that were switched off, the largest effect first, of either sign."""
         return sorted(heads_in(self.heads), key=lambda place: -abs(float(self.effects[place])))
 
-    def csv(self, layers: "LayerEffects | None" = None) -> bytes:
-        """A line for each head that was switched off, and for each layer if ``layers`` is given: the outcome and its change."""
-        return table_csv(*self._table(layers))
+    def csv(self, layers: "LayerEffects | None" = None, rows: "ShuffledHeads | None" = None) -> bytes:
+        """A line for each head that was switched off, and for each layer if ``layers`` is given: the outcome and its change.
+
+        Args:
+            rows: adds the change and p of each head's shuffled row, of the same outcome; empty for even rows.
+        """
+        names, lines = self._table(layers)
+        if rows is None:
+            return table_csv(names, lines)
+        known: dict[object, list[object]] = {
+            place: [rows.heads[place], rows.p_values[place]] for place in heads_in(rows.heads)
+        }
+        numbers = (known.get((layer, head), ["", ""]) for layer, head, *_ in lines)
+        return table_csv(
+            [*names, "row_change", "row_p"], [[*line, *own] for line, own in zip(lines, numbers, strict=True)]
+        )
 
     def _table(self, layers: "LayerEffects | None" = None) -> Table:
         rows: list[list[object]] = []

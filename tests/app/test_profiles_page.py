@@ -320,6 +320,7 @@ def test_rows_shuffled_over_the_reader_s_sentences(
     assert all("3 texts" in cell["text"] for row in cells for cell in row)
     assert "Mean over 3 texts" in captions(at) and "median of 3 orders" in captions(at)
     assert "1 text left out. Line 4: " in captions(at)
+    assert "Rows shuffled over texts" in [made["name"] for made in component(at, "save_picture")["figures"]]
     rows = component(at, "profile_shuffled_ranking")["rows"]
     assert facts(rows[0]["text"]).heads[0] == tuple(found.ranked()[0])
     table = list(csv.DictReader(io.StringIO(taken["take_csv"][1]().decode("utf-8-sig"))))

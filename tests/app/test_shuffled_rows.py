@@ -1,5 +1,7 @@
 """Whether a row matters, on the stage, and the grid of all heads' rows in Heads off."""
 
+import csv
+import io
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +22,10 @@ from tests.app.screen import (
 from ui.words.shuffled_rows import row_words
 
 GIFT = "When Mary and John went to the store, John gave a drink to"
+
+
+def pictures(at) -> list[str]:
+    return [figure["name"] for figure in component(at, "save_picture")["figures"]]
 
 
 def asked(at):
@@ -51,8 +57,10 @@ def test_a_decoder_is_judged_by_the_next_token():
     assert "of the next token's probability" in captions(at)
 
 
-def test_the_grid_of_all_heads(embedded):
+def test_the_grid_of_all_heads(embedded, taken):
+    """In the cells, the ranking and the CSV; what is not drawn is no picture to export."""
     at = until_drawn(open_page("pages/effects.py", outcome="state:7"))
+    assert "Rows shuffled" not in pictures(at)
     at.button(key="shuffled_act").click()
     until_drawn(at.run())
     assert not errors(at)
@@ -64,6 +72,11 @@ def test_the_grid_of_all_heads(embedded):
     rows = component(at, "effects_shuffled_ranking")["rows"]
     assert facts(rows[0]["text"]).heads == ((best.layer, best.head),)
     assert f"{found.p_values[best]:.2g}" in cells[best.layer][best.head]["text"]
+    assert "Rows shuffled" in pictures(at)
+    table = csv.DictReader(io.StringIO(taken["take_csv"][1]().decode("utf-8-sig")))
+    of_heads = [row for row in table if row["head"] != "all"]
+    for column, expected in (("row_change", found.heads), ("row_p", found.p_values)):
+        np.testing.assert_allclose([float(row[column]) for row in of_heads], expected.ravel(), rtol=1e-5)
 
 
 def test_words_of_rows_that_tell_nothing_and_of_heads_that_nothing_reads(embedded):

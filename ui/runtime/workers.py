@@ -166,9 +166,7 @@ class Workers(Processes, Generic[W]):
         with lock:
             if not self._has_ended:
                 job.take_back(number, what, value)
-            del (
-                value
-            )  # before whoever waits goes on: nothing here may keep a result that is dropped, or its files
+            del value  # before whoever waits goes on: nothing here may keep what its job gives away
         return process
 
     def _listen(self, job: W, number: int, process: Process) -> tuple[str, Any]:

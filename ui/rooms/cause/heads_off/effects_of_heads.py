@@ -13,6 +13,7 @@ from attnviz.records import Head, known
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
 from ui.rooms.cause import outcome, prompts
+from ui.rooms.cause.heads_off.shuffled_rows import shuffling
 from ui.rooms.cause.heads_off.switched_off import AblatedRun, Screen, joined, references
 from ui.rooms.cause.own_run import check_can_run
 from ui.rooms.cause.prompts import SetRun
@@ -195,9 +196,11 @@ def layers(screen: Screen) -> None:
 
 
 def csv(screen: Screen) -> bytes:
-    """The effects of all heads, and of whole layers once known."""
-    work = screen.layers_job()
-    return screen.effects.csv(work.results[0] if work.finished else None)
+    """The effects of all heads, and once known those of whole layers, and the rows shuffled."""
+    layers, rows = (
+        work.results[0] if work.finished else None for work in (screen.layers_job(), shuffling(screen))
+    )
+    return screen.effects.csv(layers, rows)
 
 
 def largest_effect(effects: HeadEffects) -> tuple[Head, int] | None:

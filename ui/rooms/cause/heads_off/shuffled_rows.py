@@ -30,7 +30,7 @@ def shuffling(screen: Screen) -> Job:
     return screen.job("shuffled_heads", (kind, query), calls)
 
 
-def shuffled_rows(screen: Screen) -> None:
+def shuffled_rows(screen: Screen) -> tuple[str, ...]:
     """All heads, each with its change, and which matter most; a button until they are asked for."""
     view, work = screen.view, shuffling(screen)
     st.markdown(f"**Does it matter where {quoted(view.query_tokens.labels[view.query])} looks?**")
@@ -42,7 +42,7 @@ def shuffled_rows(screen: Screen) -> None:
         key="shuffled_act",
         request=screen.request(f"Shuffle its row in {n_heads}", "shuffled", view.kind, view.query),
     ):
-        return
+        return ()
     found: ShuffledHeads = work.results[0]
     heads_and_largest(
         screen.view,
@@ -57,6 +57,7 @@ def shuffled_rows(screen: Screen) -> None:
         key=KEY,
         notes=[note(found)],
     )
+    return (KEY,)
 
 
 def said_of(found: ShuffledHeads, head: Head) -> str:

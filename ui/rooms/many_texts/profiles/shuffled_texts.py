@@ -45,7 +45,7 @@ def shuffled_texts(screen: Screen) -> tuple[str, ...]:
     so_far()
     if refused := [result for result in work.results if isinstance(result, str)]:
         st.caption(literal(f"{counted(len(refused), 'text')} left out. {refused[0]}"))
-    return (KEY,)
+    return (KEY,) if found_changes(screen) is not None else ()
 
 
 def found_changes(screen: Screen) -> MeanShuffledHeads | None:
