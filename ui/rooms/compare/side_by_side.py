@@ -88,7 +88,8 @@ class Screen:
     def said(self) -> str:
         """How the two differ, or what A does where there is nothing to compare it with."""
         if self.b is None or self.comparison is None:
-            return literal(finding(self.view.pattern(), *self.picked))
+            pattern = self.view.pattern()
+            return f"{place(pattern)}: {literal(finding(pattern, *self.picked))}"
         return summary(self.comparison, self.picked, self.view.selection, self.b.selection)
 
 
