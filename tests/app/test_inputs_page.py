@@ -22,6 +22,7 @@ from tests.app.screen import (
     facts,
     figure,
     headline,
+    notices,
     numbers,
     open_page,
     shown,
@@ -244,11 +245,18 @@ def test_of_a_state_one_method_fewer(embedded):
     assert facts(headline(at)).numbers[-1] == "5"  # methods that use the outcome
 
 
-@pytest.mark.parametrize("outcome", first_gates("what", "state:99", "similarity:  "))
+@pytest.mark.parametrize("outcome", first_gates("what", "similarity:  "))
 def test_an_outcome_that_there_is_not_is_explained(outcome):
     at = until_drawn(open_page(PAGE, outcome=outcome))
     assert_no_exception(at)
     assert errors(at) and "asked for" in errors(at)[0]
+
+
+def test_an_outcome_at_a_token_that_there_is_not_is_the_default_one():
+    at = until_drawn(open_page(PAGE, outcome="state:99"))
+    assert_no_exception(at)
+    assert errors(at) == [] and ["token that is not there" in notice for notice in notices(at)] == [True]
+    assert "outcome" not in shown(at)
 
 
 @pytest.mark.parametrize("text", ["[SEP] [SEP]", "[PAD]"])

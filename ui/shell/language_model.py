@@ -1,7 +1,10 @@
 """The bundled language model, lent to a page that needs predictions when the selected model makes none, or one click away."""
 
+from contextlib import suppress
+
 import streamlit as st
 
+from attnviz.errors import AttnvizError
 from attnviz.model.catalogue import SMOLLM2, locate, offer
 from attnviz.model.parts import fills_masks
 from ui.choice import state
@@ -15,11 +18,12 @@ from ui.words.literal import literal
 def lend_language_model(page: Part) -> None:
     """Shows the bundled language model on this page alone, if it is on this disk and the selected model cannot do what the page needs."""
     selected = state.chosen().model
-    if locate(offer(selected)) is None or locate(offer(SMOLLM2)) is None:
-        return
-    head = cache.model(selected).language_head
-    if head is None or (page.predicts == "writes" and fills_masks(head)):
-        state.lend(SMOLLM2, page.name)
+    with suppress(AttnvizError):  # what is wrong with a model is said where it is read, beside its field
+        if locate(offer(selected)) is None or locate(offer(SMOLLM2)) is None:
+            return
+        head = cache.model(selected).language_head
+        if head is None or (page.predicts == "writes" and fills_masks(head)):
+            state.lend(SMOLLM2, page.name)
 
 
 def lent_note(page: Part) -> list[str]:
