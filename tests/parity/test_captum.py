@@ -1,6 +1,6 @@
 """Integrated gradients and values of tokens that are replaced, against captum, which computes both on its own.
 
-Source: captum 0.9.0, ``IntegratedGradients`` and ``FeatureAblation``.
+Source: captum 0.9.0, ``IntegratedGradients``, ``FeatureAblation`` and ``ShapleyValueSampling``.
 """
 
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.effects.shapley import sample_shapley
 from attnviz.effects.token_embeddings import EmbeddedText
 
 pytestmark = pytest.mark.nightly
@@ -53,3 +54,21 @@ def test_tokens_replaced(given, embedded):
     masks = torch.arange(vectors.shape[1])[None, :, None].expand_as(vectors)
     theirs = attr.FeatureAblation(outcome).attribute(vectors, baseline, feature_mask=masks)[0, :, 0]
     np.testing.assert_allclose(found["token_replaced"].values, theirs.detach().numpy(), atol=1e-5)
+
+
+def test_shapley_values_of_the_same_orders(given, embedded):
+    attr = pytest.importorskip(
+        "captum.attr", reason="captum is installed by `make nightly-core` (requirements-nightly.txt)"
+    )
+    trace, outcome, vectors, baseline, _ = given
+    n_order = 8
+    found = sample_shapley(embedded, trace, "similarity:The window was open.", n_permutations=n_order, seed=3)
+    random, places = np.random.default_rng(3), np.flatnonzero(~trace.tokens.is_special)
+    kept = np.flatnonzero(trace.tokens.is_special).tolist()
+    orders = [kept + places[np.argsort(random.permutation(len(places)))].tolist() for _ in range(n_order)]
+    theirs = attr.ShapleyValueSampling(outcome)
+    theirs.permutation_generator = lambda n_feature, n_sample: iter(orders)
+    masks = torch.arange(vectors.shape[1])[None, :, None].expand_as(vectors).contiguous()
+    with torch.no_grad():
+        values = theirs.attribute(vectors, baseline, feature_mask=masks, n_samples=n_order)[0, :, 0]
+    np.testing.assert_allclose(found.values, values.numpy(), atol=2e-6)
