@@ -119,6 +119,10 @@ def mean_shuffled_heads(
         drawn = _drawn(trace, trace.attention(0, kind).kind, seed)
         if drawn is not None:
             query, of_text = drawn
+            if trace.kinds == ("decoder",):  # what comes after the query changes nothing at it
+                before = model.trace(text, cut=True, max_tokens=query + 1)
+                is_beginning = np.array_equal(before.tokens.ids, trace.tokens.ids[: query + 1])
+                trace = before if is_beginning else trace  # or a tokenizer's end token follows
             within = progress_within(progress, number / len(given), 1 / len(given))
             found.append(
                 shuffled_heads(
