@@ -145,6 +145,7 @@ def is_long(source: Source) -> bool:
     return not source.bundle and n_token(source) > LONG
 
 
+@NUMBERS.remembers()
 def n_token(source: Source) -> int:
     """Tokens of a text; of the longer one where a decoder reads one, too."""
     return max(len(read) for read in tokens(source) if read is not None)

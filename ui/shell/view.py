@@ -60,7 +60,7 @@ class View:
             return tiles.strongest_key(self.trace, self.kind, *self.selection.place, self.query)
         return strongest_key(self.pattern(), self.query)
 
-    @property
+    @cached_property
     def measure(self) -> Measure | Mixing:
         """What cells hold; weights in place of scores, which only the matrix of one head can show."""
         return measure_of(self.selection.show)
