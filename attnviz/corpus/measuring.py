@@ -26,7 +26,8 @@ from attnviz.corpus.columns import (
 )
 from attnviz.corpus.labels import Labels
 from attnviz.errors import ModelFailedError
-from attnviz.heads.head_statistics import STATISTICS, AxisPair, Statistic
+from attnviz.heads.head_statistics import STATISTICS, Statistic
+from attnviz.heads.layer_cells import AxisPair
 from attnviz.maths.attention import attention_weights, expand_heads
 from attnviz.model.batch import padded
 from attnviz.model.capture import AttentionCall, Length, Recording, run_recorded

@@ -17,6 +17,8 @@ import numpy as np
 from jaxtyping import Float, Float64, Int
 from scipy.stats import t as students_t
 
+from attnviz.maths.quotients import quotients
+
 LEVEL = 0.95
 """The share of intervals that hold what they are an interval of."""
 N_GROUP = 256
@@ -77,7 +79,7 @@ class Sums:
     def means(self) -> Float64[np.ndarray, "head column"]:
         """The mean over the texts that have a number, or the share of words; NaN where there are none."""
         totals, counts = self.totals.sum(axis=0), self.counts.sum(axis=0)
-        return np.asarray(np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0))
+        return quotients(totals, counts)
 
     def mean_intervals(self) -> Ends:
         """The ends of each mean's interval; NaN where too few texts have the number.

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from attnviz.arguments import typed
 from attnviz.effects.score_sources import embedded
 from attnviz.errors import UnsupportedArchitectureError, enough_memory
+from attnviz.maths.quotients import quotients
 from attnviz.model.anatomy import anatomy
 from attnviz.model.answers import language_head, token_logits
 from attnviz.model.direct_path import FrozenNorm, carried_back, final_steps, layer_paths
@@ -93,8 +94,7 @@ def _scores(circuits: Float64[np.ndarray, "head d_value d_value"]) -> Float64[np
     """The sum of the eigenvalues of each matrix over the sum of their absolute values."""
     values = np.linalg.eigvals(circuits)
     sizes = np.abs(values).sum(axis=1)
-    none = np.full(len(sizes), np.nan)
-    return np.asarray(np.divide(values.sum(axis=1).real, sizes, out=none, where=sizes > 0))
+    return quotients(values.sum(axis=1).real, sizes)
 
 
 def _embedding_times_unembedding(

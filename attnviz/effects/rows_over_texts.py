@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from attnviz.arguments import typed
 from attnviz.effects.row_shuffle import PREDICTION, shuffled_heads
 from attnviz.errors import EmptyTextError, SelectionError
+from attnviz.maths.quotients import quotients
 from attnviz.records import Head, Kind, Progress, Result, heads_in, progress_within
 from attnviz.records.table import Table
 
@@ -54,12 +55,12 @@ class MeanShuffledHeads(Result):
     @property
     def heads(self) -> Float[np.ndarray, "layer head"]:
         """The mean change over these texts; NaN without any."""
-        return _divided(self.changes, self.n_texts)
+        return _mean(self.changes, self.n_texts)
 
     @property
     def spread(self) -> Float[np.ndarray, "layer head"]:
         """The sample standard deviation over these texts (n - 1); NaN for fewer than two."""
-        return np.asarray(np.sqrt(_divided((self.changes - self.heads) ** 2, self.n_texts - 1)))
+        return np.asarray(np.sqrt(_mean((self.changes - self.heads) ** 2, self.n_texts - 1)))
 
     def ranked(self) -> list[Head]:
         """The heads whose rows can be permuted, the largest mean change first."""
@@ -159,10 +160,8 @@ def _drawn(trace: "Trace", kind: Kind, seed: int) -> tuple[int, int] | None:
     return int(random.choice(places)), int(random.integers(2**32))
 
 
-def _divided(
+def _mean(
     numbers: Float[np.ndarray, "text layer head"], counts: Int[np.ndarray, "layer head"]
 ) -> Float[np.ndarray, "layer head"]:
-    """The sums over texts divided by counts; NaN where nothing was counted."""
-    sums = np.asarray(np.nansum(numbers, axis=0, dtype=np.float64))
-    of = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-    return np.asarray(of, dtype=np.float32)
+    """The sums over texts divided by counts."""
+    return quotients(np.asarray(np.nansum(numbers, axis=0, dtype=np.float64)), counts).astype(np.float32)

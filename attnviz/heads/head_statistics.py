@@ -5,16 +5,18 @@ list of all heads, profiles of many texts, their columns, links and labels follo
 """
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from copy import copy
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
 
 from attnviz.arguments import typed
-from attnviz.heads.cells import allowed_cells, cells_in_blocks, on_both_axes, places, whole_axis
+from attnviz.heads.cells import on_both_axes
+from attnviz.heads.layer_cells import AxisPair, Cells, LayerCells, layer_cells
+from attnviz.heads.strongest_tenth import StrongestTenth
+from attnviz.maths.quotients import quotients
 from attnviz.records import Axis, Kind, Measure, bare, head_table
 
 if TYPE_CHECKING:
@@ -33,15 +35,7 @@ BROAD = 0.8
 The same code uses 3.8 nats, on texts of at most 128 tokens: that is 0.78 of ln 128, and more than ln n for n under 45.
 With 0.8, 8 to 20 of the bundled model's 72 heads are broad on texts of 6 to 202 tokens, among them about the same eight
 of layer 0 each time."""
-MOST_HELD = 40_000_000
-"""Most cells of a layer that are held, 160 MB: 9 heads of 2,048 tokens. Those of a longer text are computed again for each pass."""
-_SOME_ROWS = 150
-"""Every so many rows are looked at before a layer that is not held, for the weight that a tenth of its cells lies above."""
-_KEPT = 0.125
-"""Share of the cells that is above the weight from which on they are kept: a tenth and a margin for the rows not looked at."""
 _TINY = np.finfo(np.float32).tiny
-_SPECIAL, _NOTHING = -1, -2
-"""No numbers of entries: of special tokens among the queries, and of those among the keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,109 +67,11 @@ class Statistic(HeadNumber):
     """Whether profiles of many texts measure it: a batch of texts gives sums over cells at once."""
 
 
-class AxisPair:
-    """Rows and columns of a matrix: which entries they are, and how far they are apart if they are of one text."""
-
-    def __init__(self, queries: Axis, keys: Axis, *, is_one_text: bool) -> None:
-        self.queries, self.keys, self.is_one_text = queries, keys, is_one_text
-        self.query_ids, self.key_ids = _numbered(queries, keys)
-        """A number for the ids of each entry, so that "Mary" and "␣Mary" differ; special tokens equal nothing."""
-        whole = whole_axis(queries, keys) if is_one_text else queries
-        self.rows, self.columns = places(queries, keys) if is_one_text else (self.query_ids, self.key_ids)
-        of_whole, before = _numbered(whole, whole)
-        self.whole_ids = of_whole[self.rows] if is_one_text else self.query_ids
-        """The same of the entry of the whole text that a query belongs to."""
-        self.ids_before = np.append(before, _NOTHING)[self.columns - 1] if is_one_text else self.key_ids
-        """The same of the entry of the whole text right before each key."""
-        self.cells: dict[str, tuple[np.ndarray, np.ndarray] | None] = {}
-        """Rows and columns of the cells that a statistic of pairs means, by its name: the same in every layer."""
-        self._parts: dict[tuple[int, int, int], AxisPair] = {}
-
-    def part(self, rows: slice, n_key: int) -> "AxisPair":
-        """Some rows, and the first keys; made once for all layers."""
-        if (rows.stop - rows.start, n_key) == (len(self.queries.spans), len(self.keys.spans)):
-            return self
-        key = rows.start, rows.stop, n_key
-        if key not in self._parts:
-            self._parts[key] = self._part(rows, n_key)
-        return self._parts[key]
-
-    def _part(self, rows: slice, n_key: int) -> "AxisPair":
-        part = copy(self)
-        part.cells, part._parts = {}, {}
-        part.queries = replace(self.queries, spans=self.queries.spans[rows])
-        part.keys = replace(self.keys, spans=self.keys.spans[:n_key])
-        part.query_ids, part.rows, part.whole_ids = (
-            of[rows] for of in (self.query_ids, self.rows, self.whole_ids)
-        )
-        part.key_ids, part.columns, part.ids_before = (
-            of[:n_key] for of in (self.key_ids, self.columns, self.ids_before)
-        )
-        return part
-
-    @property
-    def step(self) -> Int[np.ndarray, "query key"] | None:
-        """Place of the key minus that of the query, in entries of the whole text; None for two texts."""
-        if not self.is_one_text:
-            return None
-        return np.asarray(self.columns.astype(np.int32) - self.rows[:, None].astype(np.int32))
-
-    def at_step(self, step: int) -> Bool[np.ndarray, "query key"] | None:
-        """True for keys so many entries after the query; None for two texts."""
-        return self.columns == self.rows[:, None] + step if self.is_one_text else None
-
-    def meant(
-        self, statistic: "Statistic"
-    ) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"]] | None:
-        """Rows and columns of the cells that a statistic of pairs means, found once for all layers; None for no such statistic."""
-        if statistic.name not in self.cells:
-            if (target := statistic.of(self)) is None:
-                self.cells[statistic.name] = None
-            else:
-                rows, columns = np.nonzero(target)
-                self.cells[statistic.name] = rows.astype(np.int32), columns.astype(np.int32)
-        return self.cells[statistic.name]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
-    """The cells of a layer's heads in some rows, up to the last key that one of these may see."""
-
-    rows: slice
-    weights: Float[np.ndarray, "head row key"]
-    allowed: Bool[np.ndarray, "#head row key"]
-    totals: Float[np.ndarray, "head row"]
-    """Sum of each row."""
-    n_allowed: Int[np.ndarray, "#head row"]
-    """Cells of each row that it may see."""
-    axes: AxisPair
-    """Of these rows and keys."""
-
-
 class Quotient(NamedTuple):
     """What a number of a head is the quotient of, once both are summed over all rows."""
 
     above: Float[np.ndarray, "head row"]
     below: Real[np.ndarray, "#head row"] | Bool[np.ndarray, "#head row"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerCells:
-    """All cells of a layer's heads, some rows at a time, as often as they are asked for."""
-
-    blocks: Callable[[], Iterable[Cells]]
-    """All rows."""
-    weights: Callable[[int, slice], Iterable[tuple[slice, Float[np.ndarray, "head row key"]]]]
-    """The rows from one on of one head, or of all heads where they are held."""
-    axes: AxisPair
-    kind: Kind
-    n_head: int
-    is_held: bool
-    """Whether they are held, so that to ask again costs nothing."""
-    some_rows: Callable[
-        [], Iterable[tuple[Float[np.ndarray, "head row key"], Bool[np.ndarray, "#head row key"]]]
-    ]
-    """Cells of some rows, which tell how those of all are distributed, and which of them are allowed."""
 
 
 STATISTICS: dict[str, Statistic] = {}
@@ -209,9 +105,9 @@ def entropy(cells: Cells) -> Quotient:
     products = np.stack(
         [np.einsum("rk,rk->r", weights, np.log(np.maximum(weights, _TINY))) for weights in cells.weights]
     )
-    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - _ratio(products, total)
+    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - quotients(products, total)
     counts = (total > 0) & (largest > 0)
-    shares = _ratio(nats, np.broadcast_to(largest, nats.shape))
+    shares = quotients(nats, np.broadcast_to(largest, nats.shape))
     return Quotient(np.where(counts, shares, 0), counts)
 
 
@@ -371,7 +267,7 @@ def _one_way(layer: LayerCells, heads: slice) -> Float[np.ndarray, " head"]:
     are_all = len(rows) == len(layer.axes.queries) and len(columns) == len(layer.axes.keys)
     n_head = heads.stop - heads.start
     apart, total = np.zeros(n_head), np.zeros(n_head)
-    n_held = max(1, MOST_HELD // max(1, n_head * len(rows)))
+    n_held = layer.rows_held(n_head, len(rows))
     for first in range(0, len(rows), n_held):
         stop = min(first + n_held, len(rows))
         held = np.zeros((n_head, stop - first, len(rows)), dtype=np.float32)
@@ -385,7 +281,7 @@ def _one_way(layer: LayerCells, heads: slice) -> Float[np.ndarray, " head"]:
         among = held[:, :, first:stop]
         apart += np.abs(among - among.swapaxes(1, 2)).sum(axis=(1, 2))
         total += 2 * np.abs(held).sum(axis=(1, 2))
-    return _ratio(apart, total)
+    return quotients(apart, total)
 
 
 @_statistic(
@@ -396,70 +292,9 @@ def _one_way(layer: LayerCells, heads: slice) -> Float[np.ndarray, " head"]:
     on="rows",
     in_profiles=False,
 )
-def top_tenth(layer: LayerCells) -> "StrongestTenth":
+def top_tenth(layer: LayerCells) -> StrongestTenth:
     """Share of the weight in the strongest tenth of the allowed cells, at least one cell."""
     return StrongestTenth(layer)
-
-
-class StrongestTenth:
-    """The strongest tenth of the allowed cells of each head, found while all rows pass by.
-
-    Of a layer that is not held, only cells are kept whose weight is above one that an eighth of the cells of some rows exceeds, so
-    that an eighth is in memory. Where that proves too few for a head, its rows pass by again and twice as many are kept.
-    """
-
-    def __init__(self, layer: LayerCells) -> None:
-        self._layer = layer
-        self._share = 1.0 if layer.is_held else _KEPT
-        self._heads = [*range(layer.n_head)]
-        self._least = self._least_kept()
-        self._kept: list[list[np.ndarray]] = [[] for _ in self._heads]
-        self._n_allowed, self._total = np.zeros(layer.n_head, dtype=np.int64), np.zeros(layer.n_head)
-
-    def add(self, cells: Cells) -> None:
-        """Takes the next rows."""
-        self._n_allowed += cells.n_allowed.sum(axis=-1)
-        self._total += cells.totals.sum(axis=-1, dtype=np.float64)
-        self._keep(cells)
-
-    def numbers(self) -> Float[np.ndarray, " head"]:
-        """Share of the weight of each head; NaN where it has none."""
-        strongest = np.zeros(self._layer.n_head)
-        counts = -(-self._n_allowed // 10)
-        while self._heads:
-            too_few = []
-            for head in self._heads:
-                kept, count = np.concatenate(self._kept[head]), int(counts[head])
-                self._kept[head] = []
-                if len(kept) < count and self._least[head] > 0:
-                    too_few.append(head)
-                elif count := min(count, len(kept)):  # cells of weight 0 add nothing
-                    strongest[head] = np.partition(kept, len(kept) - count)[len(kept) - count :].sum(
-                        dtype=np.float64
-                    )
-            self._heads = too_few
-            if too_few:
-                self._share *= 2
-                self._least = self._least_kept()
-                for cells in self._layer.blocks():
-                    self._keep(cells)
-        return _ratio(strongest, self._total)
-
-    def _keep(self, cells: Cells) -> None:
-        for head in self._heads:
-            of_head = cells.weights[head]
-            self._kept[head].append(of_head[of_head > self._least[head]])
-
-    def _least_kept(self) -> Float[np.ndarray, " head"]:
-        """The weight of each head that so large a share of its allowed cells exceeds; below any for all of them."""
-        least = np.full(self._layer.n_head, -np.inf, dtype=np.float32)
-        if self._share < 1:
-            rows = [*self._layer.some_rows()]
-            n_kept = self._share * sum(np.count_nonzero(allowed, axis=(1, 2)) for _, allowed in rows)
-            for head, count in enumerate(np.broadcast_to(n_kept, len(least)).astype(int)):
-                falling = -np.sort(-np.concatenate([weights[head].ravel() for weights, _ in rows]))
-                least[head] = falling[count]
-        return least
 
 
 LABELS: Mapping[str, str] = {
@@ -503,7 +338,7 @@ def statistics_on(
     given = iter(()) if cells is None else iter(cells)
     found: dict[str, list[np.ndarray]] = {}  # by name, the numbers of each layer's heads
     for layer in range(trace.n_layers(kind)):
-        of_layer = _layer_cells(trace, layer, kind, axes, measure, next(given, None))
+        of_layer = layer_cells(trace, layer, kind, axes, measure, next(given, None))
         for name, numbers in _numbers(of_layer, asked, marked).items():
             found.setdefault(name, []).append(numbers)
     tables = {name: head_table(found[name]) for name in STATISTICS if name in found}
@@ -511,69 +346,6 @@ def statistics_on(
     for table in there.values():
         table.flags.writeable = False
     return there
-
-
-def _layer_cells(
-    trace: "Trace",
-    layer: int,
-    kind: Kind | None,
-    axes: AxisPair,
-    measure: Measure,
-    given: Float[np.ndarray, "head query key"] | None,
-) -> LayerCells:
-    """The cells of a layer, which are computed once if all of them may be held."""
-    call = trace.attention(layer, kind)
-    queries, keys = axes.queries, axes.keys
-    is_causal = call.kind == "decoder" and not trace.interventions
-
-    def rows_of(
-        asked: Axis, first: int = 0, head: int | None = None
-    ) -> Iterator[tuple[slice, Float[np.ndarray, "head row key"]]]:
-        if given is not None:
-            return iter([(slice(first, len(queries)), given[:, first:])])
-        return cells_in_blocks(
-            trace, layer, kind, asked, keys, measure, head=head, first=first, as_shares=True
-        )
-
-    def blocks() -> Iterator[Cells]:
-        for rows, weights in rows_of(queries):
-            allowed = allowed_cells(call, queries, keys, rows)
-            n_key = len(keys)
-            if is_causal:  # the keys after the last query have no weight
-                n_key = 1 + int(np.flatnonzero(allowed.any(axis=(0, 1))).max(initial=-1))
-            weights, allowed = weights[:, :, :n_key], allowed[:, :, :n_key]
-            yield Cells(
-                rows=rows,
-                weights=weights,
-                allowed=allowed,
-                totals=weights.sum(axis=-1),
-                n_allowed=np.count_nonzero(allowed, axis=-1),
-                axes=axes.part(rows, n_key),
-            )
-
-    def some_rows() -> Iterator[tuple[Float[np.ndarray, "head row key"], Bool[np.ndarray, "#head row key"]]]:
-        some = replace(queries, spans=queries.spans[::_SOME_ROWS])
-        for rows, weights in rows_of(some):
-            yield weights, allowed_cells(call, some, keys, rows)
-
-    n_head = len(call.query)
-    is_held = given is not None or n_head * len(queries) * len(keys) <= MOST_HELD
-    held = [
-        replace(cells, weights=np.ascontiguousarray(cells.weights)) for cells in (blocks() if is_held else ())
-    ]
-    return LayerCells(
-        blocks=(lambda: held) if is_held else blocks,
-        weights=lambda first, heads: (
-            ((cells.rows, cells.weights) for cells in held)
-            if is_held
-            else rows_of(queries, first, heads.start)
-        ),
-        some_rows=some_rows,
-        axes=axes,
-        kind=call.kind,
-        n_head=n_head,
-        is_held=is_held,
-    )
 
 
 def _numbers(
@@ -600,7 +372,7 @@ def _numbers(
                     np.asarray(cells.allowed[:, :, is_meant].any(axis=-1)),
                 )
             else:
-                meant = cells.axes.meant(statistic)
+                meant = cells.axes.meant(statistic.name, statistic.of)
                 quotient = None if meant is None else _weight_on(*meant, cells)
             if quotient is not None:
                 summed = np.stack(
@@ -610,7 +382,7 @@ def _numbers(
                     ]
                 )
                 sums[statistic.name] = sums.get(statistic.name, 0.0) + summed
-    numbers = {name: _ratio(above, below) for name, (above, below) in sums.items()}
+    numbers = {name: quotients(above, below) for name, (above, below) in sums.items()}
     numbers |= {name: seen.numbers() for name, seen in of_rows.items()}
     of_layer = {statistic.name: statistic.of(layer) for statistic in asked if statistic.on == "layer"}
     return numbers | {name: number for name, number in of_layer.items() if number is not None}
@@ -681,14 +453,6 @@ def matched(borne: Mapping[str, Bool[np.ndarray, "layer head"]]) -> Matched:
     )
 
 
-def _numbered(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
-    """A number of each entry, equal where the ids of all its tokens are; special tokens have one that no other entry has."""
-    sides = queries.ids, keys.ids
-    numbers = {entry: number for number, entry in enumerate({*sides[0], *sides[1]})}
-    rows, columns = (np.array([numbers[entry] for entry in ids], dtype=np.int32) for ids in sides)
-    return np.where(queries.is_special, _SPECIAL, rows), np.where(keys.is_special, _NOTHING, columns)
-
-
 def _is_punctuation(label: str) -> bool:
     written = bare(label.removeprefix("##"))
     return bool(written) and all(unicodedata.category(character).startswith("P") for character in written)
@@ -701,11 +465,4 @@ def asymmetry(cells: Float[np.ndarray, "*batch token token"]) -> Float[np.ndarra
     NaN for a matrix of zeros.
     """
     apart = np.abs(cells - cells.swapaxes(-1, -2)).sum(axis=(-1, -2))
-    return _ratio(np.asarray(apart), np.asarray(2 * np.abs(cells).sum(axis=(-1, -2))))
-
-
-def _ratio(above: Real[np.ndarray, "*axes"], below: Real[np.ndarray, "*#axes"]) -> Float[np.ndarray, "*axes"]:
-    """The quotient; NaN where the divisor is 0."""
-    full = np.full(above.shape, np.nan, dtype=np.float32)
-    quotient: np.ndarray = np.divide(above, below, out=full, where=below > 0, casting="same_kind")
-    return quotient
+    return quotients(np.asarray(apart), np.asarray(2 * np.abs(cells).sum(axis=(-1, -2))))

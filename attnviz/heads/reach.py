@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz.arguments import typed
+from attnviz.maths.quotients import quotients
 from attnviz.records import Head, Kind, Result, heads_in
 from attnviz.records.table import Table
 
@@ -96,9 +97,9 @@ def reach(trace: "Trace", *, kind: Kind | None = None) -> Reach:
                     by_distance[:, 1 : n_key - query] += row[:, query + 1 :]
         counts = np.broadcast_to(_sees_first(trace, layer, kind), on_first.shape)
         sums, n_counting = (np.add.reduceat(of, edges[:-1], axis=1) for of in (on_first, counts * 1))
-        sinks[layer, :n_head], sink_counts[layer, :n_head] = _quotient(sums, n_counting), n_counting
+        sinks[layer, :n_head], sink_counts[layer, :n_head] = quotients(sums, n_counting), n_counting
         profile_counts[layer, :n_head] = n_weighted[:, None]
-        profile[layer, :n_head] = _quotient(
+        profile[layer, :n_head] = quotients(
             np.add.reduceat(by_distance, doubling, axis=1), n_weighted[:, None]
         )
     of_kind = kind or trace.kinds[0]
@@ -119,9 +120,3 @@ def reach(trace: "Trace", *, kind: Kind | None = None) -> Reach:
 def _sees_first(trace: "Trace", layer: int, kind: Kind | None) -> Bool[np.ndarray, "#head #query"]:
     allowed = trace.attention(layer, kind).allowed
     return np.ones((1, 1), dtype=bool) if allowed is None else allowed[:, :, 0]
-
-
-def _quotient(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Means; NaN where nothing counts."""
-    means: np.ndarray = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-    return means

@@ -12,6 +12,7 @@ from attnviz.errors import ArgumentError, SelectionError, ShapeError
 from attnviz.heads.cells import cells_in_blocks
 from attnviz.heads.comparison import align
 from attnviz.heads.head_statistics import STATISTICS, statistics_on
+from attnviz.maths.quotients import quotients
 from attnviz.records import Head, Kind, Measure, Result
 from attnviz.records.table import Table
 
@@ -38,8 +39,8 @@ class HeadTable(Result):
     def mean(self) -> "HeadTable":
         """The mean of each number over the texts that have it."""
         n_text = np.isfinite(self.numbers).sum(axis=0)
-        sums = np.nansum(self.numbers, axis=0, dtype=np.float64)
-        mean = np.divide(sums, n_text, out=np.full(sums.shape, np.nan), where=n_text > 0)
+        sums = np.asarray(np.nansum(self.numbers, axis=0, dtype=np.float64))
+        mean = quotients(sums, n_text)
         return replace(
             self, texts=(f"mean of {len(self.texts)} texts",), numbers=mean[None].astype(np.float32)
         )

@@ -9,6 +9,7 @@ from . import earlier_scores as earlier_scores
 from . import gradients as gradients
 from . import masks as masks
 from . import positions as positions
+from . import quotients as quotients
 from . import ranks as ranks
 from . import rounding as rounding
 from . import significance as significance

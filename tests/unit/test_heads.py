@@ -211,7 +211,7 @@ class TestStatistics:
         ]
         monkeypatch.setattr("attnviz.maths.blocks.QUERY_BLOCK", 3)
         monkeypatch.setattr("attnviz.heads.cells._FAR", 2)
-        monkeypatch.setattr("attnviz.heads.head_statistics.MOST_HELD", most_held)
+        monkeypatch.setattr("attnviz.heads.layer_cells.MOST_HELD", most_held)
         for of, wholes in zip(asked, at_once, strict=True):
             for measure, whole in zip(("weights", "norms"), wholes, strict=True):
                 in_blocks = heads.statistics_on(*of, measure=measure)

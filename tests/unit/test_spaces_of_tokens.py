@@ -9,7 +9,8 @@ import pytest
 import attnviz
 from attnviz.figures.comparison import entry_labels
 from attnviz.heads.comparison import align
-from attnviz.heads.head_statistics import STATISTICS, AxisPair, _is_punctuation
+from attnviz.heads.head_statistics import STATISTICS, _is_punctuation
+from attnviz.heads.layer_cells import AxisPair
 from attnviz.maps.collection import Collection
 from attnviz.records import Axis, Tokens
 from tests.small_records import tokens
