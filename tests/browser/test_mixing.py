@@ -1,5 +1,7 @@
 """ALTI and value zeroing on the stage in a real browser: asked for a layer at a time, also where they take long."""
 
+from itertools import count
+
 import numpy as np
 from playwright.sync_api import expect
 
@@ -33,11 +35,14 @@ def test_a_layer_s_matrix_comes_when_it_is_chosen_and_for_each_layer(page, serve
 
 LONG = " ".join(f"The cat number {number} sat on the mat." for number in range(10))
 """Long enough for a worker process."""
+ATTEMPTS = count(1)
+"""Each attempt has a text of its own, or the second would find what the first one had computed."""
 
 
 def test_a_matrix_that_takes_long_is_computed_below_the_stage_and_then_there(page, server, embedded):
-    mixed = attnviz.value_zeroing(embedded, embedded.trace(LONG), layers=(3,))
-    open_screen(page, server, **PLACE | {"text": LONG})
+    text = f"{LONG} The mat had {next(ATTEMPTS)} holes."
+    mixed = attnviz.value_zeroing(embedded, embedded.trace(text), layers=(3,))
+    open_screen(page, server, **PLACE | {"text": text})
     page.get_by_role("button", name="Options").click()
     page.locator(".viewer select[name=measure]").select_option("value_zeroing")
     headline = page.locator(".viewer .headline")
