@@ -101,13 +101,13 @@ def entropy(cells: Cells) -> Quotient:
     """Entropy of the rows as a share of its maximum; a row that sees a single key is left out."""
     total = cells.totals
     largest = np.log(np.maximum(cells.n_allowed, 1))  # [#head, row]
-    # With p = w / t the entropy -sum p ln p is ln t - sum w ln w / t.
+    # With p = w / t the entropy -sum p ln p is (t ln t - sum w ln w) / t.
     products = np.stack(
         [np.einsum("rk,rk->r", weights, np.log(np.maximum(weights, _TINY))) for weights in cells.weights]
     )
-    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - quotients(products, total)
-    counts = (total > 0) & (largest > 0)
-    shares = quotients(nats, np.broadcast_to(largest, nats.shape))
+    nats = total * np.log(total, where=total > 0, out=np.zeros_like(total)) - products
+    most = total * largest
+    counts, shares = most > 0, quotients(nats, most)
     return Quotient(np.where(counts, shares, 0), counts)
 
 
@@ -358,22 +358,22 @@ def _numbers(
     """
     sums: dict[str, np.ndarray] = {}  # by name, those above and those below
     of_rows = {statistic.name: statistic.of(layer) for statistic in asked if statistic.on == "rows"}
-    by_row = [statistic for statistic in asked if statistic.on in ("cells", "keys", "pairs")]
-    for cells in layer.blocks() if by_row or of_rows else ():
+    of_cells, of_keys, of_pairs = (
+        {statistic.name: statistic.of for statistic in asked if statistic.on == on}
+        for on in ("cells", "keys", "pairs")
+    )
+    for cells in layer.blocks() if of_rows or of_cells or of_keys or of_pairs else ():
         for seen in of_rows.values():
             seen.add(cells)
-        for statistic in by_row:
-            if statistic.on == "cells":
-                quotient = statistic.of(cells)
-            elif statistic.on == "keys":
-                is_meant = np.flatnonzero(marked[statistic.name][: cells.weights.shape[-1]])
-                quotient = _of_row(
-                    cells.weights[:, :, is_meant].sum(axis=-1),
-                    np.asarray(cells.allowed[:, :, is_meant].any(axis=-1)),
-                )
-            else:
-                meant = cells.axes.meant(statistic.name, statistic.of)
-                quotient = None if meant is None else _weight_on(*meant, cells)
+        by_row: dict[str, Quotient | None] = {name: of(cells) for name, of in of_cells.items()}
+        for name in of_keys:
+            is_meant = np.flatnonzero(marked[name][: cells.weights.shape[-1]])
+            by_row[name] = _of_row(
+                cells.weights[:, :, is_meant].sum(axis=-1),
+                np.asarray(cells.allowed[:, :, is_meant].any(axis=-1)),
+            )
+        by_row |= {name: _weight_on(*meant, cells) for name, meant in cells.axes.meant(of_pairs).items()}
+        for name, quotient in by_row.items():
             if quotient is not None:
                 summed = np.stack(
                     [
@@ -381,8 +381,9 @@ def _numbers(
                         np.broadcast_to(quotient.below, quotient.above.shape).sum(axis=-1, dtype=np.float64),
                     ]
                 )
-                sums[statistic.name] = sums.get(statistic.name, 0.0) + summed
-    numbers = {name: quotients(above, below) for name, (above, below) in sums.items()}
+                sums[name] = sums.get(name, 0.0) + summed
+    both = np.stack([*sums.values()], axis=1) if sums else np.zeros((2, 0, layer.n_head))
+    numbers = dict(zip(sums, quotients(*both), strict=True))
     numbers |= {name: seen.numbers() for name, seen in of_rows.items()}
     of_layer = {statistic.name: statistic.of(layer) for statistic in asked if statistic.on == "layer"}
     return numbers | {name: number for name, number in of_layer.items() if number is not None}

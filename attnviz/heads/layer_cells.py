@@ -3,7 +3,7 @@
 A layer is held where it fits into memory, and computed again for each pass where it does not.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -77,16 +77,14 @@ class AxisPair:
         return self.columns == self.rows[:, None] + step if self.is_one_text else None
 
     def meant(
-        self, name: str, of: Callable[["AxisPair"], Bool[np.ndarray, "query key"] | None]
-    ) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"]] | None:
-        """Rows and columns of the cells that a statistic of pairs means, found once for all layers; None for no such statistic."""
-        if name not in self.cells:
-            if (target := of(self)) is None:
-                self.cells[name] = None
-            else:
-                rows, columns = np.nonzero(target)
-                self.cells[name] = rows.astype(np.int32), columns.astype(np.int32)
-        return self.cells[name]
+        self, pairs: Mapping[str, Callable[["AxisPair"], Bool[np.ndarray, "query key"] | None]]
+    ) -> dict[str, tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"]]]:
+        """Rows and columns of the cells that statistics of pairs mean, by their names; found once for all layers, and left out if undefined."""
+        for name, of in pairs.items():
+            if name not in self.cells:
+                target = of(self)
+                self.cells[name] = None if target is None else _as_places(target)
+        return {name: found for name in pairs if (found := self.cells[name]) is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +187,14 @@ def layer_cells(
         n_head=n_head,
         is_held=is_held,
     )
+
+
+def _as_places(
+    target: Bool[np.ndarray, "query key"],
+) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"]]:
+    """Rows and columns of the cells that are True; int32, since there may be many."""
+    rows, columns = np.nonzero(target)
+    return rows.astype(np.int32), columns.astype(np.int32)
 
 
 def _numbered(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool
@@ -98,6 +99,7 @@ def names_said(names: HeadNames | None, head: Head) -> str:
     )
 
 
+@lru_cache(4096)  # of each model the same for every text
 def _often(name: HeadName) -> str:
     """What a head that is named after a relation often does, and how often the best fixed distance would."""
     return f"often {name.called} ({percent_text(name.share)}; position alone: {percent_text(name.position_alone)})"
