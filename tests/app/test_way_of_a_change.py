@@ -20,7 +20,7 @@ BLOCK = "_block"
 """The function of the renderer that a change draws anew."""
 MOST_FILES = 108
 MOST_CALLS = 870
-LATEST_STAGE = 70
+LATEST_STAGE = 72
 """Ceilings: what holds now. Whoever needs more says why; whoever needs less lowers them. The last that needed more: how long a text is,
 is asked before it is read; what is said of heads goes by rows; a text may come from a file; a row is asked whether it matters; and a text, whether ALTI and value
 zeroing take it. The last files: the cells of a layer, which were among the statistics, and quotients, which were written six times."""
