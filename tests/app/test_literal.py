@@ -37,6 +37,7 @@ WITHOUT_TOKENS = (
     "pages/cost.py",
     "pages/glossary.py",
     "pages/many_sentences.py",
+    "pages/long_text.py",
     # These run the model in a process of its own: see below.
     "pages/effects.py",
     "pages/patching.py",

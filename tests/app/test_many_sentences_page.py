@@ -280,15 +280,15 @@ def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(monk
     """The sentences are read and their map is made by other processes, however long that takes."""
     cache.model("all-MiniLM-L6-v2")  # loading it runs it on one letter
     read, laid_out = [], []
-    trace, lay_out = Model.trace, layouts.lay_out
+    trace, lay_out = Model.trace_tokens, layouts.lay_out
 
     def is_here() -> bool:
         return threading.current_thread().name != WORKER
 
     monkeypatch.setattr(
         Model,
-        "trace",
-        lambda *given, **named: (is_here() and read.append(given[1])) or trace(*given, **named),
+        "trace_tokens",
+        lambda *given, **named: (is_here() and read.append(given[1].text)) or trace(*given, **named),
     )
     monkeypatch.setattr(
         "attnviz.maps.joint_map.lay_out",

@@ -99,7 +99,7 @@ def test_a_link_to_a_page_names_nothing_of_what_is_selected():
 def test_a_text_that_is_too_long_for_a_link_stays_where_a_room_is_opened():
     text = "door " * 13_000
     at = open_page(text=text, filled="map", cut=1)
-    assert shown(at) == {}
+    assert "kept" in shown(at) and "text" not in shown(at)
     at.switch_page("pages/step_by_step.py").run()
     assert_no_exception(at)
     assert at.text_area(key="field_text").value == text

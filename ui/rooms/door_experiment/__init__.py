@@ -73,7 +73,7 @@ PART = Part(
     address="door_experiment",
     question="Why does one token attend to another?",
     asks=("sentence", "head", "rows"),
-    terms=("Query", "Key", "Weight", "Special token", "Infilling"),
+    terms=("Special token", "Infilling"),  # the ranking links what it names
     sheets=(
         Sheet(
             strip=lead,
