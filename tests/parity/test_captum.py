@@ -16,6 +16,13 @@ TEXT = "I was watching the door when it opened."
 
 
 @pytest.fixture(scope="module")
+def attr():
+    return pytest.importorskip(
+        "captum.attr", reason="captum is installed by `make nightly-core` (requirements-nightly.txt)"
+    )
+
+
+@pytest.fixture(scope="module")
 def given(embedded):
     """The text, and its outcome as a function of vectors: how alike its mean state is to that of another text."""
     trace, other = embedded.trace(TEXT), embedded.trace("The window was open.")
@@ -32,10 +39,7 @@ def given(embedded):
     return trace, outcome, vectors, torch.where(special, vectors, pad), text.baseline_label
 
 
-def test_integrated_gradients(given, embedded):
-    attr = pytest.importorskip(
-        "captum.attr", reason="captum is installed by `make nightly-core` (requirements-nightly.txt)"
-    )
+def test_integrated_gradients(attr, given, embedded):
     trace, outcome, vectors, baseline, label = given
     assert label == "[PAD]"
     found = attnviz.attribute(
@@ -45,10 +49,7 @@ def test_integrated_gradients(given, embedded):
     np.testing.assert_allclose(found.values, theirs.detach().numpy(), atol=2e-4)
 
 
-def test_tokens_replaced(given, embedded):
-    attr = pytest.importorskip(
-        "captum.attr", reason="captum is installed by `make nightly-core` (requirements-nightly.txt)"
-    )
+def test_tokens_replaced(attr, given, embedded):
     trace, outcome, vectors, baseline, _ = given
     found = attnviz.attribute(embedded, trace, "similarity:The window was open.", methods=["token_replaced"])
     masks = torch.arange(vectors.shape[1])[None, :, None].expand_as(vectors)
@@ -56,10 +57,7 @@ def test_tokens_replaced(given, embedded):
     np.testing.assert_allclose(found["token_replaced"].values, theirs.detach().numpy(), atol=1e-5)
 
 
-def test_shapley_values_of_the_same_orders(given, embedded):
-    attr = pytest.importorskip(
-        "captum.attr", reason="captum is installed by `make nightly-core` (requirements-nightly.txt)"
-    )
+def test_shapley_values_of_the_same_orders(attr, given, embedded):
     trace, outcome, vectors, baseline, _ = given
     n_order = 8
     found = sample_shapley(embedded, trace, "similarity:The window was open.", n_permutations=n_order, seed=3)
